@@ -189,6 +189,42 @@ describe('an approval', () => {
   })
 })
 
+describe('a rejection', () => {
+  const rejection = {
+    [annotations.rejectedPlan]: 'sha256:1',
+    [annotations.rejectedBy]: 'mallory',
+    [annotations.rejectionReason]: 'the subnet is in use',
+  }
+  const missing =
+    /forbidden: rejecting a plan needs the permission to update stacks\/approval, granted by the ClusterRoles oarlock:approver and admin$/m
+
+  test('needs the right, and has the user and the time of the server', async () => {
+    await create('shop', 'rejected')
+    await rejects(annotate('zoe', 'shop', 'rejected', rejection), /plan "sha256:1" does not await approval/)
+    await awaitApproval('shop', 'rejected')
+    await rejects(annotate('ed', 'shop', 'rejected', rejection), missing)
+    const rejected = await annotate('zoe', 'shop', 'rejected', rejection)
+    equal(noteOf(rejected, 'rejectedBy'), 'zoe')
+    equal(noteOf(rejected, 'rejectionReason'), 'the subnet is in use')
+    ok(Date.parse(noteOf(rejected, 'rejectedAt') ?? '') <= Date.now())
+    await rejects(annotate('ed', 'shop', 'rejected', { [annotations.rejectionReason]: 'another one' }), missing)
+    const withdrawn = await annotate('ed', 'shop', 'rejected', { [annotations.rejectedPlan]: null })
+    for (const key of ['rejectedBy', 'rejectedAt', 'rejectionReason'] as const) equal(noteOf(withdrawn, key), undefined)
+  })
+
+  test('is given by the author too, and its plan is not approved afterwards', async () => {
+    await create('bank', 'rejected', 'ann')
+    await awaitApproval('bank', 'rejected')
+    await annotate('ann', 'bank', 'rejected', rejection)
+    const recorded = { digest: 'sha256:1', runName: 'rejected-1', at: '2026-01-01T00:00:00Z' }
+    await admin.resource(stackResource).patchStatus('rejected', { status: { rejection: recorded } }, { namespace: 'bank' })
+    await rejects(
+      annotate('zoe', 'bank', 'rejected', approval),
+      /plan "sha256:1" was rejected: "oarlock plan rejected -n bank" makes another one$/,
+    )
+  })
+})
+
 describe('the author of a change', () => {
   test('is recorded by the server', async () => {
     const created = await create('shop', 'authored', 'ed', { [annotations.changedBy]: '["mallory"]', [annotations.requestedBy]: 'mallory' })
@@ -430,7 +466,7 @@ test('a user who may destroy requests plans of destruction and confirms them, an
   const patch = async (patch: object) => await as('kim').patch('planned', patch, { type: 'merge', namespace: 'shop' })
   const annotated = (values: object) => ({ metadata: { annotations: values } })
   await patch(annotated({ [annotations.requestedRun]: 'plan-destroy:1', [annotations.destroyPlan]: 'sha256:1' }))
-  const denied = /can change only the annotations of an approval, and those of a destruction with the permission for it$/
+  const denied = /can change only the annotations of an approval or a rejection, and those of a destruction with the permission for it$/
   await rejects(patch(annotated({ [annotations.requestedRun]: 'apply:1' })), denied)
   await rejects(patch(annotated({ [annotations.destroyPlan]: 'sha256:2', other: 'x' })), denied)
   await rejects(patch({ spec: { suspend: true } }), denied)

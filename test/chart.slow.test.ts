@@ -86,11 +86,25 @@ async function exercise(installation: Installation): Promise<void> {
   await allReady('after the installation')
   match(await kubectl('get', 'configmap', 'made', '-n', 'shop', '-o', 'jsonpath={.data.a}'), /^b$/)
   await helm('test', 'oarlock', `--timeout=${waitTimeout}`)
+  // The image has the page.
+  const readPage = `fetch('https://localhost:7473/console/').then(async r => console.log(r.status, (await r.text()).slice(0, 15)))`
+  const page = [
+    'exec',
+    '-n',
+    'oarlock-system',
+    'deployment/oarlock-console-server',
+    '--',
+    'env',
+    'NODE_TLS_REJECT_UNAUTHORIZED=0',
+    'node',
+    '-e',
+  ]
+  match(await kubectl(...page, readPage), /^200 <!doctype html>/i)
 
   // Another Pod reaches none of the roles; one with the label of workers does, and needs a token.
   const [worker, other] = await Promise.all([connects(installation, 'worker'), connects(installation, 'web')])
-  deepEqual(worker, { stores: true, 'join-service': true })
-  deepEqual(other, { stores: false, 'join-service': false })
+  deepEqual(worker, { stores: true, 'join-service': true, 'console-server': false })
+  deepEqual(other, { stores: false, 'join-service': false, 'console-server': false })
 
   // Scale to zero: one-shot workers end with their Run.
   const poolPods = ['pods', '-n', 'oarlock-system', '-l', 'oarlock.dev/pool=default', '--field-selector=status.phase=Running']
@@ -161,7 +175,7 @@ async function uninstallDuringApply(installation: Installation, flags: readonly 
 
 /** Which roles a Pod with that component reaches, within 5 s each. */
 async function connects(installation: Installation, component: string): Promise<Record<string, boolean>> {
-  const ports = { stores: 7468, 'join-service': 7469 }
+  const ports = { stores: 7468, 'join-service': 7469, 'console-server': 7473 }
   const script = `const reached = {}
 for (const [role, port] of Object.entries(${JSON.stringify(ports)})) {
   const socket = require("net").connect(port, "oarlock-" + role + ".oarlock-system.svc")

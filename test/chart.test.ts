@@ -130,7 +130,7 @@ test('without peers a NetworkPolicy allows only Oarlock and, for external metric
       .flatMap(({ spec }) => (spec as { ingress: Rule[] }).ingress)
   const open = (rules: readonly Rule[]) =>
     rules.filter(({ from }) => from === undefined || from.length === 0).flatMap(({ ports }) => ports.map(({ port }) => port))
-  equal(rulesOf().length, 3)
+  equal(rulesOf().length, 4)
   deepEqual(open(rulesOf()), [])
   deepEqual(open(rulesOf('--set', 'externalMetrics.enabled=true')), [7472])
 })
@@ -153,12 +153,14 @@ test('Prometheus verifies stores and join service by the authorities that they p
     'oarlock-stores': by('stores', 'stores'),
     'oarlock-join-service': joinService,
     'oarlock-controller': unverified,
+    'oarlock-console-server': unverified,
   })
   // The authority of an issuer may be in no ConfigMap.
   deepEqual(verified('--set', 'stores.certificate.mode=CertManager,stores.certificate.issuerRef.name=a'), {
     'oarlock-stores': unverified,
     'oarlock-join-service': joinService,
     'oarlock-controller': unverified,
+    'oarlock-console-server': unverified,
   })
 })
 
@@ -246,7 +248,7 @@ test('every container of the chart meets the Pod Security Standard restricted', 
     const found = spec?.template?.spec ?? spec
     return found?.containers ? [[keyOf(object), found] as const] : []
   })
-  equal(podSpecs.length, 9)
+  equal(podSpecs.length, 10)
   for (const [key, { securityContext, containers = [] }] of podSpecs) {
     deepEqual([securityContext?.runAsNonRoot, securityContext?.seccompProfile], [true, { type: 'RuntimeDefault' }], key)
     for (const container of containers)

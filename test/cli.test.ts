@@ -346,6 +346,36 @@ command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
     equal((await oarlock(['approve', 'careful', '--yes'])).code, 1)
   })
 
+  test('reject ends the plan that awaits approval, until another one is requested', async () => {
+    const spec = `engine: command
+approval: Manual
+source: { inline: { files: { a.txt: x } } }
+command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
+    await oarlock(['apply', '-f', '-'], { input: stack('unwanted', spec) })
+    const plan = () => oarlock(['get', 'stack/unwanted', '-o', 'json']).then(({ stdout }) => JSON.parse(stdout).status?.plan)
+    for (let tries = 0; !(await plan()); tries++) ok(tries < 200, 'no plan awaits approval')
+    equal((await oarlock(['reject', 'unwanted'])).code, 2)
+    const rejected = await oarlock(['reject', 'unwanted', '--reason', 'not on a Friday', '--yes'])
+    equal(rejected.code, 0, rejected.stderr)
+    match(rejected.stdout, /stack\/unwanted: plan [0-9a-f]{12} rejected/)
+    const { runName } = await plan()
+    for (let tries = 0; ; tries++) {
+      const { stdout } = await oarlock(['describe', 'stack', 'unwanted'])
+      if (/Stalled +True +PlanRejected .*was rejected by user "oarlock:admin": not on a Friday/.test(stdout)) {
+        match(stdout, /^Rejection: +of this plan by oarlock:admin at 20\S+: not on a Friday$/m)
+        break
+      }
+      ok(tries < 50, stdout)
+    }
+    const late = await oarlock(['approve', 'unwanted', '--yes'])
+    equal(late.code, 1, late.stderr)
+    match(late.stderr, /no plan awaiting approval/)
+    const again = await oarlock(['plan', 'unwanted', '--timeout', '60s'])
+    equal(again.code, 0, again.stderr)
+    for (let tries = 0; (await plan())?.runName === runName; tries++) ok(tries < 50, 'no other plan awaits approval')
+    equal((await oarlock(['approve', 'unwanted', '--yes', '--wait', '--timeout', '60s'])).code, 0)
+  })
+
   test('cancel interrupts an active Run', async () => {
     const spec = `engine: command
 retry: { limit: 0 }

@@ -132,7 +132,7 @@ describe('conditions of Stacks', { concurrency: 4 }, () => {
     deepEqual(await row('half'), ['True', 'Applied', 'False', '<none>'])
   })
 
-  test('a failure that lasts is shown as such by get, describe, the metrics and the status page, until a Run succeeds', async () => {
+  test('a failure that lasts is shown as such by get, describe and the metrics, until a Run succeeds', async () => {
     await stacks.create('failing', shell(`test -e ${at('repaired')}`, { retry: { limit: 100, initial: '1s', max: '1s' } }))
     const failing = await stacks.until('failing', 'PersistentFailure', is('PersistentFailure'), 90_000)
     ok((failing.status?.failures ?? 0) >= 10)
@@ -149,7 +149,6 @@ describe('conditions of Stacks', { concurrency: 4 }, () => {
     const headers = { authorization: `Bearer ${readFileSync(at('status-token'), 'utf8').trim()}` }
     const metrics = await (await fetch(`${up.process.httpUrl}/metrics`, { headers })).text()
     match(metrics, /^oarlock_stack_conditions\{namespace="default",condition="Ready",status="False",reason="PersistentFailure"\} 1$/m)
-    match(await (await fetch(up.process.httpUrl, { headers })).text(), /<td class="bad">PersistentFailure<\/td>/)
     ok(!existsSync(at('repaired')))
     writeFileSync(at('repaired'), '')
     const ready = await stacks.untilReady('failing')

@@ -63,7 +63,7 @@ test('the manifest lists every file with its hash and sizes; the compressed file
     deepEqual([body.length, read(`${path}.br`).length], [bytes, brBytes], path)
     ok(brotliDecompressSync(read(`${path}.br`)).equals(body) && gunzipSync(read(`${path}.gz`)).equals(body), path)
     ok(type.length > 0, path)
-    if (path !== 'index.html') match(path, /^assets\/[\w-]+-[\w-]{8}\.(js|css|svg)$/)
+    if (path !== 'index.html') match(path, /^assets\/[\w.-]+-[\w-]{8}\.(js|css|svg)$/)
   }
 })
 

@@ -52,7 +52,7 @@ describe('the sample fleet', () => {
     equal(code, 0, `${stdout}\n${stderr}`)
     match(stdout, /13 of 13 Stacks as expected/)
     match(stdout, /API +https:\/\/127\.0\.0\.1:\d+/)
-    match(stdout, /status page +http:\/\/127\.0\.0\.1:\d+/)
+    match(stdout, /health +http:\/\/127\.0\.0\.1:\d+/)
     ok(!stdout.includes('\u001b'), 'no escape codes where the output is not a terminal')
     ok(!`${stdout}${stderr}`.includes('correct-horse-battery-staple'), 'no secret is printed')
     console.log(`# the whole fleet took ${seconds.toFixed(1)} s`)

@@ -1,5 +1,5 @@
 /** Objects whose names are unique in all partitions, through the gateway: Nodes and their Leases over two resource partitions. */
-import { deepEqual, equal, match } from 'node:assert/strict'
+import { deepEqual, equal, match, notEqual } from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { claims } from '../src/controllers/claims/index.ts'
 import { nameClaimResource } from '../src/gateway/index.ts'
@@ -116,6 +116,27 @@ describe('the claim of a name', () => {
     }
     await eventually(async () => (await claimOf('again')) === undefined, 'the claim to be removed')
   })
+})
+
+describe('an apply that creates', () => {
+  for (const contentType of ['APPLICATION/APPLY-PATCH+YAML', 'Application/Apply-Patch+yaml; charset=utf-8'])
+    test(`claims the name with the content type ${contentType}, which a partition takes as one`, async () => {
+      const name = `applied-${contentType.length}`
+      const metadata = { name, labels: { 'oarlock.dev/partition': 'r1' } }
+      const apply = async () =>
+        await client.request({
+          ...{ method: 'PATCH', path: `/api/v1/nodes/${name}?fieldManager=test`, headers: { 'content-type': contentType } },
+          body: JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata }),
+        })
+      await apply()
+      const first = await claimOf(name)
+      equal(first?.spec.partition, 'r1')
+      await removal(name)
+      // Its claim is still there, and may be removed at any moment.
+      await apply()
+      notEqual((await claimOf(name))?.metadata.resourceVersion, first?.metadata.resourceVersion)
+      await removal(name)
+    })
 })
 
 describe('a collection in several partitions', () => {

@@ -64,7 +64,7 @@ const mayImport: Record<string, readonly string[]> = {
   'controllers/replication': controllers,
   'controllers/simulate': ['controllers/stack', 'controllers/dispatch', 'api', ...objects, 'kubernetes/schema'],
   gateway: ['api', ...clients],
-  console: ['controllers/dispatch', 'api', ...controllers],
+  console: ['controllers/stack', 'controllers/dispatch', 'stores/state', 'stores/pulumi', 'api', ...controllers],
   app: [
     'console',
     'gateway',

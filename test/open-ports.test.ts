@@ -53,26 +53,15 @@ test('every port serves only health and version without a credential', async () 
   for (const port of [apiPort, statusPort]) equal((await getFrom(port === apiPort ? 'https' : 'http', port, '/livez'))?.status, 200)
 })
 
-test('the link that "oarlock status-page" prints opens the page, and its token reads queue and metrics', async () => {
-  const printed = await runOarlock(['status-page', '--data', dataDir])
-  equal(printed.code, 0, printed.text)
-  equal(new URL(printed.stdout.trim()).origin, oarlock.httpUrl)
-  const response = await fetch(printed.stdout.trim(), { redirect: 'manual' })
-  equal(response.status, 303)
-  const [cookie = ''] = (response.headers.get('set-cookie') ?? '').split(';')
-  const page = await getFrom('http', statusPort, response.headers.get('location')!.replace(/^\./, ''), { headers: { cookie } })
-  equal(page?.status, 200)
-  // What the test above looks for is here.
-  ok(page?.text.includes(stack))
+test('the token of the data directory reads queue and metrics', async () => {
   for (const path of ['/metrics', '/queue'])
     equal((await getFrom('http', statusPort, path, { headers: { ...oarlock.statusHeaders } }))?.status, 200)
 })
 
-test('"oarlock status-page" prints no token when the process does not respond, or has recorded no address', async () => {
-  const token = readFileSync(join(dataDir, 'status-token'), 'utf8').trim()
+test('"oarlock console" sends no token when the process does not respond, or has recorded no address', async () => {
   const stopped = makeDataDir()
-  writeFileSync(join(stopped, 'status-token'), token)
-  const run = async () => await runOarlock(['status-page', '--data', stopped])
+  writeFileSync(join(stopped, 'console-token'), 'token-of-the-console')
+  const run = async () => await runOarlock(['console', '--data', stopped])
   try {
     const unknown = await run()
     equal(unknown.code, 5, unknown.text)
@@ -86,8 +75,8 @@ test('"oarlock status-page" prints no token when the process does not respond, o
     writeFileSync(join(stopped, 'status-url'), `http://127.0.0.1:${port}\n`)
     const down = await run()
     equal(down.code, 5, down.text)
-    match(down.stderr, /the status page at http:\/\/127\.0\.0\.1:\d+ does not respond \(ECONNREFUSED\)\n.*start "oarlock up"/)
-    ok(!`${unknown.text}${down.text}`.includes(token))
+    match(down.stderr, /the console at http:\/\/127\.0\.0\.1:\d+ does not respond \(ECONNREFUSED\)\n.*start "oarlock up"/)
+    ok(!`${unknown.text}${down.text}`.includes('token-of-the-console'))
   } finally {
     removeDirectory(stopped)
   }
@@ -98,7 +87,7 @@ test('the token is readable by its owner only, is not in what the process prints
   equal(statSync(path).mode & 0o777, 0o600)
   const token = readFileSync(path, 'utf8').trim()
   ok(!oarlock.output().includes(token))
-  match(oarlock.output(), /status page +http:\/\/127\.0\.0\.1:\d+$/m)
+  match(oarlock.output(), /health +http:\/\/127\.0\.0\.1:\d+$/m)
   const apiPort = Number(new URL(oarlock.client.server).port)
   equal((await getFrom('https', apiPort, '/api/v1/namespaces', { headers: { ...oarlock.statusHeaders } }))?.status, 401)
   equal((await getFrom('http', statusPort, `/state/default/${stack}`, { headers: { ...oarlock.statusHeaders } }))?.status, 401)

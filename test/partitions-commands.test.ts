@@ -39,7 +39,7 @@ describe('commands through a gateway', { timeout: 180_000 }, () => {
     const own = ['--kubeconfig', installation.partitionKubeconfig('t1'), '--workers-kubeconfig', kubeconfig]
     const any = ['--listen', '127.0.0.1:0']
     const roles = [
-      installation.add('stores-t1', ['stores', ...own, '--data', 'stores-t1', ...any]),
+      installation.add('stores-t1', ['stores', ...own, '--partition', 't1', '--data', 'stores-t1', ...any]),
       ...['t1', 'home'].map(name => {
         const access = ['--kubeconfig', installation.partitionKubeconfig(name), '--workers-kubeconfig', kubeconfig]
         const args = [...access, '--partition', name, '--no-default-pool', '--data', `controller-${name}`, ...any]

@@ -61,11 +61,27 @@ describe('roles of a partition', { timeout: 180_000 }, () => {
     match(await failure('stores', ...gateway, '--data', 'stores-gateway', ...any), rejected)
   })
 
+  test('stores without states do not start on a partition that is not named, or on another one, and leave it to its own', async () => {
+    const stores = (name: string, ...named: string[]) => ['stores', ...kubeconfigOf(name), ...workers(), ...named, '--data', 'new', ...any]
+    match(
+      await failure(...stores('t2')),
+      /is partition "t2" of several behind a gateway, and no partition is named\n {2}hint: start with --partition t2 /,
+    )
+    match(
+      await failure(...stores('t2', '--partition', 't1')),
+      /is partition "t2", and not "t1"\n {2}hint: choose the kubeconfig of partition "t1", or --partition t2/,
+    )
+    const role = installation.add('stores-new', stores('t2', '--partition', 't2'))
+    await role.until(/^ready: /m)
+    await role.end()
+  })
+
   test('stores with the states of one partition do not start on another one', async () => {
     const stores = (name: string) => ['stores', ...kubeconfigOf(name), ...workers(), '--data', 'stores-t1', ...any]
-    const t1 = installation.add('stores-t1', stores('t1'))
+    const t1 = installation.add('stores-t1', [...stores('t1'), '--partition', 't1'])
     await t1.until(/^ready: /m)
     await t1.end()
+    match(await failure(...stores('t2'), '--partition', 't2'), /has the states of partition "t1", and --partition is "t2"/)
     match(
       await failure(...stores('t2')),
       /has the states of partition "t1", and the server https:\S+ is "t2"\n {2}hint: choose the kubeconfig of partition "t1"/,

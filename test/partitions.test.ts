@@ -7,6 +7,7 @@ import { connect as connectTo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Installation } from '../examples/partitions/installation.ts'
 import { partitionResource } from '../src/gateway/index.ts'
 import { type Client, type ClientOptions, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
@@ -94,6 +95,35 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       ),
       /Unauthorized/,
     )
+  })
+
+  test('a token of home is valid at a partition, and for at most ten seconds after its end', async () => {
+    const account = '/api/v1/namespaces/default/serviceaccounts'
+    await client.request({ method: 'POST', path: account, body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'short' } } })
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} }
+    const response = await client.request({ method: 'POST', path: `${account}/short/token`, body })
+    const { token } = ((await response.json()) as { status: { token: string } }).status
+    const { server } = await direct('t1')
+    const user = await connect({
+      cluster: { server, caCertificate: readFileSync(join(directory, 'home', 'pki', 'ca.crt'), 'utf8'), token },
+    })
+    const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+    const isValid = async () =>
+      await user.request({ method: 'POST', path, body: review }).then(
+        () => true,
+        error => {
+          equal(error.code, 401, String(error))
+          return false
+        },
+      )
+    equal(await isValid(), true)
+    await client.request({ method: 'DELETE', path: `${account}/short` })
+    // Used again shortly before the review ends: the next one is at home, and not from a cache.
+    await sleep(9_000)
+    await isValid()
+    await sleep(1_500)
+    equal(await isValid(), false)
   })
 
   describe('a user who may create Namespaces of one Tenant', () => {

@@ -3,7 +3,8 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
-import { labels, type StackSpec, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { labels, type StackSpec, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { leaseResource } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
@@ -42,8 +43,10 @@ describe('oarlock pool', () => {
     agents.push(agent)
     return agent
   }
-  const createPool = async (name: string, spec: { max?: number; min?: number; idleTimeout?: string } = {}) =>
-    await fixture.client.resource(workerPoolResource).create({ metadata: { name }, spec: { mode: 'Process', max: 4, ...spec } })
+  const createPool = async (
+    name: string,
+    spec: { max?: number; min?: number; idleTimeout?: string; lifecycle?: 'OneShot' | 'Warm' } = {},
+  ) => await fixture.client.resource(workerPoolResource).create({ metadata: { name }, spec: { mode: 'Process', max: 4, ...spec } })
   const workersOf = async (pool: string) =>
     (await fixture.client.resource(workerResource).listAll({ labelSelector: `${labels.pool}=${pool}` })).items
   const command = (pool: string, script: string): StackSpec => ({
@@ -174,6 +177,33 @@ describe('oarlock pool', () => {
     ok((await agent.metric('oarlock_worker_processes')) === 0)
     fixture.rejectJoins(false)
   })
+
+  for (const lifecycle of ['Warm', 'OneShot'] as const)
+    test(`a registered worker of lifecycle ${lifecycle} that fails before its first Run is a failed start`, async () => {
+      const pool = `failing-${lifecycle.toLowerCase()}`
+      await createPool(pool, { min: 1, lifecycle })
+      const agent = await startAgent(newHost(), ['--pool', pool])
+      const isReady = async () => (await workersOf(pool)).find(({ status }) => status?.phase === 'Ready')
+      const worker = (await eventually(isReady, 'a worker', 60_000))!
+      // It loses its Lease, and ends as fenced.
+      const { name } = worker.metadata
+      await fixture.client.resource(leaseResource).delete(name, { namespace: systemNamespace })
+      const failure = await eventually(
+        async () => {
+          const { status } = await fixture.client.resource(workerPoolResource).get(pool)
+          const found = findCondition(status?.conditions, 'Ready')
+          return found?.reason === 'CrashedOnStartup' && found
+        },
+        'the pool to report the failed start',
+        60_000,
+      )
+      match(failure.message ?? '', new RegExp(`the process of worker ${name} exited with code 3 on host`))
+      // After the backoff.
+      const next = await eventually(async () => (await workersOf(pool)).find(each => each.metadata.name !== name), 'another worker', 60_000)
+      ok(next)
+      await eventually(async () => (await workersOf(pool)).every(each => each.metadata.name !== name), 'the failed worker to be deleted')
+      await agent.end('SIGTERM')
+    })
 
   test('an invalid option is rejected', async () => {
     mkdirSync(join(directory, 'host0'), { recursive: true })

@@ -5,14 +5,11 @@ import { test } from 'node:test'
 import { makeProgram } from '../src/cli/program.ts'
 import { type DocumentedPort, documentedPorts } from './support/documented-ports.ts'
 
-/** Its option selects the address that a running process has. */
-const isClient = (command: string) => command === 'status-page'
-
 test('docs/ports.md has every option of a command with an address to listen on, and its default', async () => {
   const program = await makeProgram(undefined, () => undefined)
   const declared: DocumentedPort[] = program.commands.flatMap(command =>
     command.options
-      .filter(option => option.flags.includes('<host:port>') && !isClient(command.name()))
+      .filter(option => option.flags.includes('<host:port>'))
       .map(option => ({ command: command.name(), option: option.long ?? '', defaultAddress: option.defaultValue as string | undefined })),
   )
   const sorted = (ports: readonly DocumentedPort[]) => ports.map(port => JSON.stringify(port)).sort()

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -46,7 +46,7 @@ const make = (namespace: string, name: string, spec: Partial<StackSpec> = {}) =>
   })
 const runsOf = async (namespace: string) => (await client.resource(runResource).list({ namespace })).items
 const getQueue = async (query = '') => {
-  const token = new URL(allInOne.statusPageLink).searchParams.get('token')
+  const token = readFileSync(join(dataDir, 'status-token'), 'utf8').trim()
   const response = await fetch(`${allInOne.httpUrl}/queue${query}`, { headers: { authorization: `Bearer ${token}` } })
   return { status: response.status, body: (await response.json()) as QueueReport & { message?: string } }
 }

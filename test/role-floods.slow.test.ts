@@ -54,7 +54,7 @@ for (const { role, listeners } of [
     role: 'controller',
     listeners: async () => {
       const process = await start('controller', 'oarlock-controller', ...controllerArgs)
-      return { process, urls: [await endpoint('queue'), process.printed('status page')], path: '/queue' }
+      return { process, urls: [await endpoint('queue'), process.printed('health')], path: '/queue' }
     },
   },
 ]) {

@@ -67,7 +67,7 @@ test('a controller reports that it leads, and another one which process leads', 
   const leader = await start('controller', 'oarlock-controller', /^ready: this process leads$/m, ...controllerArgs)
   const standby = await start('standby', 'oarlock-controller', /^ready: waiting for leadership, \S+ leads$/m, ...controllerArgs)
   match(standby.output(), new RegExp(`${leader.printed('identity')} leads`))
-  equal((await readyz(standby.printed('status page'))).status, 200)
+  equal((await readyz(standby.printed('health'))).status, 200)
   equal(await leader.stop(), 0)
   await eventually(() => /^leading: /m.test(standby.output()), 'the other controller to lead', 30_000)
   equal(await standby.stop(), 0)
@@ -81,7 +81,7 @@ test('a controller that serves external metrics writes the Secret of their certi
     externalMetricsManifests.filter(({ kind }) => kind.includes('Role')),
   )
   const args = ['--external-metrics', '127.0.0.1:0']
-  const controller = await start('metrics', 'oarlock-controller', /^ *status page +http/m, ...controllerArgs, ...args)
+  const controller = await start('metrics', 'oarlock-controller', /^ *health +http/m, ...controllerArgs, ...args)
   const read = async () => await client.resource(secretResource).getOrUndefined(secret.name, { namespace: secret.namespace })
   const { data } = (await eventually(read, found => found?.data?.['tls.crt'] !== undefined))!
   // It is written again when it is no longer of use.
@@ -136,7 +136,7 @@ test('a role whose credential is revoked is not ready, and names the reason with
   const urls = {
     'oarlock-stores': started['oarlock-stores'].printed('stores'),
     'oarlock-join-service': started['oarlock-join-service'].printed('join'),
-    'oarlock-controller': started['oarlock-controller'].printed('status page'),
+    'oarlock-controller': started['oarlock-controller'].printed('health'),
     'oarlock-pool': healthUrl(started['oarlock-pool']),
   }
   for (const [account, url] of Object.entries(urls)) {

@@ -92,7 +92,7 @@ export class Target {
   get url(): string {
     return this.#oarlock.client.server
   }
-  /** Of the status page. */
+  /** Of health, metrics, queue and console. */
   get httpUrl(): string {
     return this.#oarlock.httpUrl
   }
@@ -217,7 +217,7 @@ export class Target {
     return await sendRequest(this.url, method, path, { ca: this.certificate, agent: this.#agent, ...options })
   }
 
-  async sendToStatusPage(method: string, path: string, options: SendOptions = {}): Promise<Response> {
+  async sendToHealthAddress(method: string, path: string, options: SendOptions = {}): Promise<Response> {
     return await sendRequest(this.httpUrl, method, path, options)
   }
 

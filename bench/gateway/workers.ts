@@ -195,7 +195,7 @@ async function conflictsOf(installation: Installation): Promise<number> {
   for (const partition of tenantPartitions) {
     const name = `controller-${partition}`
     const token = readFileSync(join(installation.directory, name, 'status-token'), 'utf8').trim()
-    const url = new URL('/metrics', installation.role(name).printed('status page'))
+    const url = new URL('/metrics', installation.role(name).printed('health'))
     const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
     if (!response.ok) throw new Error(`the metrics of ${name}: status ${response.status}`)
     conflicts += sumOf(await response.text(), /^oarlock_dispatch_conflicts_total\{.*\} (\d+)/gm)

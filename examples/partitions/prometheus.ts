@@ -84,7 +84,7 @@ function controllerJob(installation: Installation, partition: string): string {
   return `  - job_name: ${name}
     authorization: { credentials_file: ${JSON.stringify(tokenFile)} }
     static_configs:
-      - targets: [${JSON.stringify(new URL(installation.role(name).printed('status page')).host)}]
+      - targets: [${JSON.stringify(new URL(installation.role(name).printed('health')).host)}]
         labels: ${JSON.stringify({ role: 'controller', partition })}
 `
 }

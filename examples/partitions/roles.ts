@@ -38,7 +38,7 @@ export async function startRoles(
     return installation.add(`controller-${name}`, [...args, '--health-address', '127.0.0.1:0'])
   }
   const starting = tenantPartitions.flatMap(name => [
-    installation.add(`stores-${name}`, ['stores', ...own(name), '--data', `stores-${name}`, ...any]),
+    installation.add(`stores-${name}`, ['stores', ...own(name), '--partition', name, '--data', `stores-${name}`, ...any]),
     startController(name),
   ])
   // It writes the status of the pools.

@@ -41,6 +41,8 @@ export {
   outputsSecretType,
   ownerAnnotation,
   podAccountName,
+  sensitiveOutputsAnnotation,
+  sensitiveOutputsIn,
   stackFinalizer,
   stackShardsName,
   systemNamespace,

@@ -52,6 +52,14 @@ export const annotations = {
   approvedBy: 'oarlock.dev/approved-by',
   /** On a Stack: when the plan was approved. The embedded server sets it; elsewhere it only tells two approvals of the same plan apart. */
   approvedAt: 'oarlock.dev/approved-at',
+  /** On a Stack: the digest of the plan that a user rejected. If it is not the plan that awaits approval, it has no effect. */
+  rejectedPlan: 'oarlock.dev/rejected-plan',
+  /** On a Stack: the user who rejected the plan, set and checked as `approvedBy`. */
+  rejectedBy: 'oarlock.dev/rejected-by',
+  /** On a Stack: when the plan was rejected, set as `approvedAt`. */
+  rejectedAt: 'oarlock.dev/rejected-at',
+  /** On a Stack: why the user rejected the plan, for others to read. */
+  rejectionReason: 'oarlock.dev/rejection-reason',
   /** On a Stack: a JSON list of the authors of its spec: the users who changed it after the version that was applied before. The embedded server sets it, no other server can. */
   changedBy: 'oarlock.dev/changed-by',
   /** On a Stack: a JSON list of the users who requested a Run whose plan may still be approved. Set by the embedded server only. */
@@ -121,3 +129,17 @@ export const defaults = {
 /** The Secret with all outputs of a Stack, and its type. */
 export const outputsSecretName = (stack: string): string => `${stack}-outputs`
 export const outputsSecretType = 'oarlock.dev/outputs'
+/** On that Secret: a JSON list of the sensitive outputs. Stacks that use the outputs mask these, and only these. */
+export const sensitiveOutputsAnnotation = 'oarlock.dev/sensitive-outputs'
+
+/** Undefined for a Secret that was edited by someone else: then all outputs are sensitive. */
+export function sensitiveOutputsIn(metadata: {
+  readonly annotations?: Readonly<Record<string, string>> | undefined
+}): string[] | undefined {
+  try {
+    const names: unknown = JSON.parse(metadata.annotations?.[sensitiveOutputsAnnotation] ?? 'null')
+    return Array.isArray(names) ? names.map(String) : undefined
+  } catch {
+    return undefined
+  }
+}

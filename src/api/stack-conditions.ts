@@ -58,6 +58,7 @@ export const stackStates = {
       'DependencyCycle',
       'RestoredFromBackup',
       'RunCanceled',
+      'PlanRejected',
       'RetriesExhausted',
       'Poisoned',
       'WorkerCrashed',

@@ -12,6 +12,8 @@ export type StackState =
   | 'Drifted'
   | 'AwaitingApproval'
   | 'Failed'
+  /** A user has rejected its plan. */
+  | 'PlanRejected'
   | 'EngineNotFound'
   | 'Suspended'
   | 'Deleting'
@@ -26,7 +28,8 @@ export function stackState(stack: Stack): StackState {
   if (isConditionTrue(status.conditions, 'AwaitingApproval')) return 'AwaitingApproval'
   if (ready?.status === 'True') return 'Ready'
   const stalled = findCondition(status.conditions, 'Stalled')
-  if (stalled?.status === 'True') return stalled.reason === 'EngineNotFound' ? 'EngineNotFound' : 'Failed'
+  if (stalled?.status === 'True')
+    return stalled.reason === 'EngineNotFound' || stalled.reason === 'PlanRejected' ? stalled.reason : 'Failed'
   if (ready?.reason === 'Drifted' || ready?.reason === 'ApplyIncomplete') return 'Drifted'
   if (spec.suspend) return 'Suspended'
   return ready?.reason === 'PersistentFailure' ? 'Failing' : 'Working'

@@ -59,7 +59,7 @@ export const stackStatusSchema = Type.Object({
         options: Type.Optional(runOptionsSchema),
         ...planSummary,
       },
-      { description: 'The newest plan that awaits approval.' },
+      { description: 'The newest plan that awaits approval, or that was rejected.' },
     ),
   ),
   approval: Type.Optional(
@@ -82,6 +82,29 @@ export const stackStatusSchema = Type.Object({
         ),
       },
       { description: 'The last approval. It is valid for one plan, once, until it expires.' },
+    ),
+  ),
+  rejection: Type.Optional(
+    Type.Object(
+      {
+        digest: Type.String({ description: 'Digest of the rejected plan.' }),
+        user: Type.Optional(Type.String({ description: 'The user who rejected, as the API server authenticated it.' })),
+        reason: Type.Optional(Type.String({ description: 'Why, in the words of the user.' })),
+        at: Type.String({
+          format: 'date-time',
+          description: 'When it was rejected; on a kube-apiserver, when the controller first saw it.',
+        }),
+        requestedAt: Type.Optional(Type.String({ description: 'The annotation oarlock.dev/rejected-at. A new value is a new rejection.' })),
+        runName: Type.Optional(
+          Type.String({
+            description: 'Name of the Run whose plan it rejects. Unset if that plan did not await approval: then it is void.',
+          }),
+        ),
+      },
+      {
+        description:
+          'The last rejection of a plan. That plan is not applied; another one follows when the Stack, its source or its inputs change, or a user requests one.',
+      },
     ),
   ),
   checkedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When a Run last compared the resources with the Stack.' })),

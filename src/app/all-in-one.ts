@@ -9,7 +9,7 @@ import type { ApiServer, AuditOptions } from '../kubernetes/server/index.ts'
 import { fullDiskReasons } from '../kubernetes/util/index.ts'
 import { type Address, formatAddress, urlOf } from './address.ts'
 import { startApiServer } from './api-server/api-server.ts'
-import { consoleLink, startConsole } from './console/index.ts'
+import { administratorOf, type ConsoleSettings, connectToOwnServer, consoleLink, startConsole } from './console/index.ts'
 import { makeControllers } from './controllers/controllers.ts'
 import { ensureDefaultPool } from './controllers/default-pool.ts'
 import { installOarlock, requireNoNewerCrds } from './controllers/install.ts'
@@ -20,7 +20,7 @@ import { withdrawEndpoints } from './discovery/index.ts'
 import { startEndpoints } from './endpoints/endpoints.ts'
 import { makeRegistry } from './endpoints/metrics.ts'
 import { createQueueHandler } from './endpoints/queue-endpoint.ts'
-import { openStatusToken, recordStatusUrl, statusPageLink } from './endpoints/status-access.ts'
+import { openStatusToken, recordStatusUrl } from './endpoints/status-access.ts'
 import { CredentialRevoker, createJoinHandler, JoinService, serverTokenIssuer } from './join/index.ts'
 import { requireNoPartition } from './partition/identity.ts'
 import { drainProcessPool, openProcessPool } from './process-pool/local-pool.ts'
@@ -34,7 +34,7 @@ export type AllInOneOptions = {
   dataDir: string
   /** Address of the API server (TLS). Default 127.0.0.1:7466. Port 0 means the port of the previous process if it is free, else any. */
   listen?: Address
-  /** Address of the status page, metrics and health endpoints. Default 127.0.0.1:7467. */
+  /** Address of the console, metrics, queue and health endpoints. Default 127.0.0.1:7467. */
   healthAddress?: Address
   /** Additional host names and IP addresses for the TLS certificate, for workers on other machines. */
   names?: readonly string[]
@@ -50,6 +50,8 @@ export type AllInOneOptions = {
   workerLeaseMs?: number
   /** Makes the stores of `dataDir` those of the installation, although stores that ran apart are. Default false. */
   replaceStores?: boolean
+  /** Default: links and tokens, on loopback names. */
+  console?: ConsoleSettings
   /** The audit log of the API server. Default: none. */
   audit?: AuditOptions | undefined
   /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js. */
@@ -64,8 +66,6 @@ export type AllInOne = {
   readonly server: ApiServer
   readonly apiUrl: string
   readonly httpUrl: string
-  /** The link that opens the status page, with the token that reads it. */
-  readonly statusPageLink: string
   /** A link that opens the console and signs the administrator in, once. */
   consoleLink(): string
   readonly kubeconfigPath: string
@@ -191,12 +191,16 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     let isStopping = false
     // Load balancers must stop sending requests as soon as the shutdown begins.
     manager.addReadinessCheck(() => (isStopping ? ['oarlock is shutting down'] : [...claim.notReady(), ...fullDiskReasons(dataDir)]))
-    const console = startConsole({ dataDir, manager, controllers, server, client, version, registry, log })
+    const console = startConsole({
+      ...{ manager, controllers, client, version, log, settings: options.console ?? {} },
+      connect: connectToOwnServer(server),
+      administrator: administratorOf(dataDir),
+      ...{ dataDir, registry },
+    })
     cleanups.push(() => console.close())
-    const statusToken = openStatusToken(dataDir)
     const listener = await startEndpoints({
       address: healthAddress,
-      statusToken,
+      statusToken: openStatusToken(dataDir),
       controllers,
       registry,
       moreMetrics: () => server.metrics(),
@@ -206,8 +210,6 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       ],
       console: (path, request, response) => console.server.handle(path, request, response),
       adminToken: server.adminToken,
-      apiUrl: url,
-      version,
       log,
     })
     cleanups.push(() => listener.close())
@@ -228,7 +230,6 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       runs,
       apiUrl: url,
       httpUrl,
-      statusPageLink: statusPageLink(httpUrl, statusToken),
       consoleLink: () => consoleLink(httpUrl, console.issueLink()),
       kubeconfigPath: server.kubeconfigPath,
       copiedFrom,

@@ -45,7 +45,7 @@ const roles: Record<string, (dataDir: string) => Promise<() => Promise<void>>> =
         crds: 'install',
         version: 'test',
       },
-      ...{ queue: { dataDir, listen, names: [] }, log, onLeadershipLost: () => undefined },
+      ...{ queue: { dataDir, listen, names: [] }, log },
     })
     await controller.whenLeader
     return async () => await controller.stop({ graceMs: 5_000 })

@@ -17,7 +17,7 @@
  * | folder | what several roles use |
  * |---|---|
  * | `process-pool/` | worker processes on this machine |
- * | `endpoints/` | health, metrics, queue and status page over plain HTTP |
+ * | `endpoints/` | health, metrics and queue over plain HTTP |
  * | `external-metrics/` | `external.metrics.k8s.io`, for HorizontalPodAutoscalers |
  * | `listener/` | the HTTPS listener of a role that runs apart from the API server |
  * | `discovery/` | where the roles are reached |
@@ -31,6 +31,7 @@ export { type Address, isLoopback, parseAddress, urlOf } from './address.ts'
 export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
 export { AppStartError, type AppStartErrorKind, DataInUseError } from './app-start-error.ts'
 export type { BackupKeys, BackupManifest, BackupResult, BackupSources, InstallationRestore, StatesOrigin } from './backup/index.ts'
+export type { ConsoleSettings } from './console/console-settings.ts'
 export type { Endpoint, PartitionAddress } from './discovery/index.ts'
 export { openLogFile } from './log-file.ts'
 export type { ManifestDifferences } from './manifests/index.ts'

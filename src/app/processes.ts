@@ -4,7 +4,7 @@ import type { WorkerProcessOptions } from './worker/worker-process.ts'
 // Each process loads only its own modules: a worker is started for every Run, and must not wait for those of the server.
 
 /**
- * Starts API server, stores, controllers and status page in this process. Workers are its child processes.
+ * Starts API server, stores, controllers and console in this process. Workers are its child processes.
  * @throws {AppStartError} if the data directory or an address cannot be used.
  */
 export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne> {
@@ -16,6 +16,7 @@ export const roles = {
   apiServer: async () => await import('./api-server/api-server.ts'),
   stores: async () => await import('./stores/stores-process.ts'),
   joinService: async () => await import('./join/join-process.ts'),
+  consoleServer: async () => await import('./console/console-process.ts'),
   pool: async () => await import('./pool-agent/index.ts'),
   controller: async () => await import('./controllers/controller-process.ts'),
   partition: async () => await import('./partition/partition-server.ts'),
@@ -40,7 +41,7 @@ export const clusterChecks = async () => await import('./manifests/index.ts')
 /** Where the roles of an installation are reached. */
 export const discovery = async () => await import('./discovery/index.ts')
 
-/** Where the token of a status page is, and the link that opens the page. */
+/** Where the token and the address of a console are, and the link that opens it. */
 export const consoleAccess = async () => await import('./console/console-access.ts')
 export const statusAccess = async () => await import('./endpoints/status-access.ts')
 

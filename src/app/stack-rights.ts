@@ -10,6 +10,17 @@ import { approvalRight, describeRight, destroyRight, hasRight, recoveryRight } f
  */
 export const approvalAnnotations: readonly string[] = [annotations.approvedPlan, annotations.approvedBy, annotations.approvedAt]
 
+/** A rejection of the plan that awaits approval, with the right to approve it. */
+export const rejectionAnnotations: readonly string[] = [
+  annotations.rejectedPlan,
+  annotations.rejectedBy,
+  annotations.rejectedAt,
+  annotations.rejectionReason,
+]
+
+/** What a user changes who decides about a plan without the permission to update the Stack. */
+export const decisionAnnotations: readonly string[] = [...approvalAnnotations, ...rejectionAnnotations]
+
 /** What a user who may destroy a Stack changes on it without the permission to update it: `oarlock destroy` requests a plan and confirms it. */
 export const destructionAnnotations: readonly string[] = [annotations.destroyPlan, annotations.destroySource, annotations.requestedRun]
 
@@ -22,12 +33,15 @@ export const destroyPlanRequest = 'plan-destroy:'
 /** The messages of the policies are the same. */
 export const stackMessages = {
   approve: `approving a plan needs the ${describeRight(approvalRight)}`,
+  reject: `rejecting a plan needs the ${describeRight(approvalRight)}`,
   notAwaited: 'no plan with this digest awaits approval: "oarlock approve" shows the plan that does, and approves it',
   weaken: `changing spec.approval from Manual to Auto needs the ${describeRight(approvalRight)}`,
   acceptRestore: `accepting the restore of a Stack lets its Runs start again and needs the ${describeRight(recoveryRight)}`,
   otherChange:
-    'without the permission to update stacks, a user can change only the annotations of an approval, and those of a destruction with the permission for it',
+    'without the permission to update stacks, a user can change only the annotations of an approval or a rejection, and those of a destruction with the permission for it',
   approvedBy: `the annotation ${annotations.approvedBy} must be your own user name: "oarlock approve" sets it, "kubectl auth whoami" shows it`,
+  rejectedBy: `the annotation ${annotations.rejectedBy} must be your own user name: "oarlock reject" sets it, "kubectl auth whoami" shows it`,
+  rejected: 'the plan was rejected: "oarlock plan" makes another one',
   fourEyesUnsupported: `the namespace requires another user than the author to approve (label oarlock.dev/approval), but this API server cannot record who changed a Stack: only the embedded server can`,
   destroy: `deleting a Stack destroys its resources and needs the ${describeRight(destroyRight)}; set spec.deletion to Orphan to keep them`,
   boundByDeletion: `changing what the deletion of a Stack destroys (annotations ${boundByDeletion.join(' and ')}) needs the ${describeRight(destroyRight)}`,
@@ -54,6 +68,8 @@ export function stackAdmission(facts: StackAdmissionFacts): AdmissionPlugin {
     if (request.subresource !== '') return undefined
     const write: StackWrite = { request, now: object as Stack, old: oldObject as Stack | undefined }
     const problem = requestProblem(write) ?? rightsProblem(write) ?? fourEyesProblem(write, facts) ?? digestProblem(write)
+    if (problem === undefined && isRejection(write))
+      request.auditAnnotation(annotations.rejectedPlan, annotationOf(write.now, annotations.rejectedPlan)!)
     if (problem === undefined && isApproval(write)) {
       request.auditAnnotation(annotations.approvedPlan, annotationOf(write.now, annotations.approvedPlan)!)
       request.auditAnnotation(approvedRunAnnotation, write.old!.status!.plan!.runName)
@@ -84,6 +100,11 @@ const annotationOf = (stack: Stack | undefined, key: string): string | undefined
 const isApproval = ({ now, old }: StackWrite): boolean =>
   annotationOf(now, annotations.approvedPlan) !== undefined &&
   approvalAnnotations.some(key => annotationOf(now, key) !== annotationOf(old, key))
+
+/** Removing a rejection withdraws it, which needs no right: the plan awaits approval again. */
+const isRejection = ({ now, old }: StackWrite): boolean =>
+  annotationOf(now, annotations.rejectedPlan) !== undefined &&
+  rejectionAnnotations.some(key => annotationOf(now, key) !== annotationOf(old, key))
 
 /** Any other value has no effect. */
 const isAcceptance = ({ now, old }: StackWrite): boolean => {
@@ -116,7 +137,9 @@ function rightsProblem(write: StackWrite): string | undefined {
     ? stackMessages.approve
     : old?.spec.approval === 'Manual' && now.spec.approval !== 'Manual'
       ? stackMessages.weaken
-      : undefined
+      : isRejection(write)
+        ? stackMessages.reject
+        : undefined
   if (needsApprovalRight && !hasRight(request, approvalRight, name)) return needsApprovalRight
   if (isAcceptance(write) && !hasRight(request, recoveryRight, name)) return stackMessages.acceptRestore
   const mayUpdate = () => request.isAllowed({ verb: 'update', group: apiGroup, resource: 'stacks', namespace: namespace ?? '', name })
@@ -137,15 +160,15 @@ function rightsProblem(write: StackWrite): string | undefined {
 /** Whether the write changes only what `oarlock destroy` changes, besides an approval, and requests no Run but a plan of destruction. */
 function isDestruction(write: StackWrite): boolean {
   const { now, old } = write
-  const allowed = [...approvalAnnotations, ...destructionAnnotations]
+  const allowed = [...decisionAnnotations, ...destructionAnnotations]
   return (
     !hasOtherChange(now, old!, allowed) &&
     (!isRequest(write) || annotationOf(now, annotations.requestedRun)!.startsWith(destroyPlanRequest))
   )
 }
 
-/** Whether anything but an approval, or other annotations, is different: the verb `patch` alone is the right of an approver, who needs not be an editor. */
-function hasOtherChange(now: Stack, old: Stack, allowed = approvalAnnotations): boolean {
+/** Whether anything but an approval or a rejection, or other annotations, is different: the verb `patch` alone is the right of an approver, who needs not be an editor. */
+function hasOtherChange(now: Stack, old: Stack, allowed = decisionAnnotations): boolean {
   const content = ({ spec, metadata: { labels = {}, finalizers = [], ownerReferences = [], annotations: all = {} } }: Stack) => {
     const others = Object.fromEntries(Object.entries(all).filter(([key]) => !allowed.includes(key)))
     return [spec, labels, finalizers, ownerReferences, others]
@@ -153,14 +176,18 @@ function hasOtherChange(now: Stack, old: Stack, allowed = approvalAnnotations): 
   return !equalJson(content(now), content(old))
 }
 
-/** An approval of anything but the plan that awaits it would be void. A plan of an earlier generation is void, too. */
+/** An approval or a rejection of anything but the plan that awaits approval would be void. A plan of an earlier generation is void, too. */
 function digestProblem(write: StackWrite): string | undefined {
-  if (!isApproval(write)) return undefined
+  const decision = isApproval(write) ? annotations.approvedPlan : isRejection(write) ? annotations.rejectedPlan : undefined
+  if (decision === undefined) return undefined
   const { now, old } = write
-  const { plan } = old?.status ?? {}
+  const { plan, rejection } = old?.status ?? {}
   const isAwaited = plan !== undefined && plan.generation === (old?.metadata.generation ?? 1) && !isSpecChanged(write)
-  const digest = annotationOf(now, annotations.approvedPlan)
-  if (isAwaited && plan.digest === digest) return undefined
+  const digest = annotationOf(now, decision)
+  if (isAwaited && plan.digest === digest) {
+    const isRejected = decision === annotations.approvedPlan && rejection?.runName === plan.runName
+    return isRejected ? `plan ${formatDigest(digest)} was rejected: "${oarlockCommand('plan', now.metadata)}" makes another one` : undefined
+  }
   const rejected = `plan ${formatDigest(digest)} does not await approval`
   return isAwaited
     ? `${rejected}: plan ${formatDigest(plan.digest)} of Run ${plan.runName} does; "${oarlockCommand('approve', now.metadata)}" shows and approves it`
@@ -215,9 +242,15 @@ function recorded(write: StackWrite, nowMs: number): Record<string, string> {
     : annotationOf(now, annotations.approvedPlan) === undefined
       ? { [annotations.approvedBy]: undefined, [annotations.approvedAt]: undefined }
       : {}
+  const rejection = isRejection(write)
+    ? { [annotations.rejectedBy]: user, [annotations.rejectedAt]: new Date(nowMs).toISOString() }
+    : annotationOf(now, annotations.rejectedPlan) === undefined
+      ? { [annotations.rejectedBy]: undefined, [annotations.rejectedAt]: undefined, [annotations.rejectionReason]: undefined }
+      : {}
   const all = {
     ...now.metadata.annotations,
     ...approval,
+    ...rejection,
     [annotations.requestedBy]: annotationOfNames(requestersOf(write)),
     [annotations.changedBy]: annotationOfNames(authorsOf(write)),
     [annotations.deletedBy]: annotationOfNames(deletersOf(write)),

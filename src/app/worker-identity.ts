@@ -25,7 +25,7 @@ const podExtra = 'authentication.kubernetes.io/'
 export const podExtraKeys = { name: `${podExtra}pod-name`, uid: `${podExtra}pod-uid` } as const
 
 /** The processes of an installation whose roles run apart, which have a ServiceAccount each (manifests/component-roles.ts). */
-const componentNames = ['controller', 'stores', 'join-service', 'pool'] as const
+const componentNames = ['controller', 'stores', 'join-service', 'pool', 'console-server'] as const
 export type ComponentName = (typeof componentNames)[number]
 
 const componentPrefix = 'oarlock-'

@@ -64,6 +64,24 @@ export async function approvePlan(client: Client, { metadata }: Pick<Stack, 'met
   await client.resource(stackResource).patch(name, { metadata: { annotations: approval } }, { type: 'merge', namespace, resourceVersion })
 }
 
+/** Rejects the plan of the Stack, at exactly this version of the Stack, as {@link approvePlan} approves it. */
+export async function rejectPlan(
+  client: Client,
+  { metadata }: Pick<Stack, 'metadata'>,
+  digest: string,
+  reason: string | undefined,
+): Promise<void> {
+  const { name, namespace, resourceVersion } = metadata
+  const rejection = {
+    [annotations.rejectedPlan]: digest,
+    [annotations.rejectedBy]: await authenticatedName(client),
+    [annotations.rejectedAt]: new Date().toISOString(),
+    // Null removes that of an earlier rejection.
+    [annotations.rejectionReason]: reason ?? null,
+  }
+  await client.resource(stackResource).patch(name, { metadata: { annotations: rejection } }, { type: 'merge', namespace, resourceVersion })
+}
+
 /** The remedy where another plan may be shown. */
 export const newPlanRemedy = ({ metadata }: Pick<Stack, 'metadata'>, digest: string) =>
   `"${oarlockCommand('plan', metadata)}" makes a new plan; --yes --plan ${digest} approves this one unseen`

@@ -3,7 +3,7 @@ import type { Client } from '../kubernetes/client/index.ts'
 import { isReason } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
-import { storeError } from './store-error-message.ts'
+import { storeError } from './store-error.ts'
 
 export type LogOptions = {
   follow: boolean

@@ -1,11 +1,12 @@
 import { maxDiffBytes, type Run, type StoredDiff } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { isReason, StatusError } from '../kubernetes/object/index.ts'
+import { storeErrorMessage } from '../stores/state/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { escapeControls } from './output/escape-controls.ts'
 import type { Color, Paint } from './output/style.ts'
-import { storeError, storeErrorMessage } from './store-error-message.ts'
+import { storeError } from './store-error.ts'
 
 /** The plan that a Run stored. An Apply of an approved plan applies that of another Run. @throws {CliError} if it cannot be read. */
 export async function readDiff(client: Client, run: Pick<Run, 'metadata' | 'spec'>): Promise<StoredDiff> {

@@ -51,6 +51,8 @@ function obstacleOf(stack: Stack): Obstacle | undefined {
     case 'Failed':
     case 'EngineNotFound':
       return obstacle(`failed: ${reason}: ${message}`, reason === 'RunCanceled' ? exitCodes.canceled : exitCodes.failed)
+    case 'PlanRejected':
+      return obstacle(`is not applied: ${message}`, exitCodes.failed)
     case 'Drifted':
       return obstacle(`is applied, but differs: ${message}`, exitCodes.drifted)
     case 'Suspended':

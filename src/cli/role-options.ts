@@ -19,19 +19,31 @@ export function listenOptions(
   command: Command,
   { what, port, ownCertificate }: { what: string; port: number; ownCertificate: boolean },
 ): Command {
+  addressOptions(command, { what, port }).option(
+    '--advertise-url <url>',
+    'URL at which others reach this process (default: that of --listen)',
+    httpsUrl,
+  )
+  if (!ownCertificate) return command
+  return certificateFileOptions(command).option(
+    '--tls-ca-file <file>',
+    'PEM authorities of --tls-cert-file, which clients find with the address (default: those of the system)',
+  )
+}
+
+/** Where a role serves browsers. */
+export const certificateOptions = (command: Command, address: { what: string; port: number }): Command =>
+  certificateFileOptions(addressOptions(command, address))
+
+const addressOptions = (command: Command, { what, port }: { what: string; port: number }): Command =>
   command
     .option('--listen <host:port>', `address of ${what} (TLS); port 0 picks a free port`, `127.0.0.1:${port}`)
     .option('--tls-san <name>', 'additional host name or IP address for the certificate, repeatable', collect, [])
-    .option('--advertise-url <url>', 'URL at which others reach this process (default: that of --listen)', httpsUrl)
-  if (!ownCertificate) return command
-  return command
+
+const certificateFileOptions = (command: Command): Command =>
+  command
     .option('--tls-cert-file <file>', 'PEM certificate (default: issued by its own CA)')
     .option('--tls-private-key-file <file>', 'PEM key of --tls-cert-file')
-    .option(
-      '--tls-ca-file <file>',
-      'PEM authorities of --tls-cert-file, which clients find with the address (default: those of the system)',
-    )
-}
 
 export function httpsUrl(text: string): string {
   const problem = httpsUrlError(text)
@@ -50,7 +62,7 @@ export type RoleListenOptions = {
 
 /** The files of `--tls-cert-file`, `--tls-private-key-file` and `--tls-ca-file`. @throws {CliError} usage, if one that is needed is missing. */
 export function certificateFiles(
-  { tlsCertFile, tlsPrivateKeyFile, tlsCaFile }: RoleListenOptions,
+  { tlsCertFile, tlsPrivateKeyFile, tlsCaFile }: Pick<RoleListenOptions, 'tlsCertFile' | 'tlsPrivateKeyFile' | 'tlsCaFile'>,
   command: string,
 ): { certificate: string; key: string; ca: string | undefined } | undefined {
   if (tlsCertFile === undefined && tlsPrivateKeyFile === undefined && tlsCaFile === undefined) return undefined

@@ -4,6 +4,7 @@ import type { Registry } from 'prom-client'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { badRequest, isReason, type KubeObject, StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readBoolean, readRoute } from '../kubernetes/object/route.ts'
+import { mediaType } from '../kubernetes/util/index.ts'
 import { atEnd } from './at-end.ts'
 import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
 import { awaitDefinition } from './await-definition.ts'
@@ -35,6 +36,7 @@ import { HomeOrCopy } from './home-or-copy.ts'
 import { systemNamespaces, tableOf } from './kind-classes.ts'
 import { readMergedList } from './merged-list.ts'
 import { partsKey, partsText } from './page-token.ts'
+import { listVersionOf } from './part-query.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
 import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
@@ -224,7 +226,7 @@ export class Gateway {
     if (scope === undefined && (verb === 'list' || verb === 'watch'))
       return await this.#rejectUnknown(request, response, user, map.home, signal)
     const table = tableOf(resource)
-    const contentType = request.headers['content-type'] ?? ''
+    const contentType = mediaType(request.headers['content-type'])
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
     if (verb === 'create' && namespace === '' && isReview(table) && body) {
       track.partition = await partitionOfReview(reviewedNamespace(table, body, contentType), this.#options)
@@ -271,6 +273,7 @@ export class Gateway {
         if ((verb === 'list' || verb === 'deletecollection') && isOnlyPart && (await isMergeable(connection, user, signal))) {
           await connection.progress(user, 0, [], signal)
           await this.#requireCurrentMap([{ connection }], [{ partition, excludedNamespaces: [] }], partsNow)
+          if (verb === 'list') requireKept(searchParams, this.#options.map().relistFrom)
         }
         if (verb !== 'watch' || name !== '') return await forward()
         const { forwarded } = this.#watches
@@ -342,7 +345,7 @@ export class Gateway {
       readonly signal: AbortSignal
     },
   ): Promise<void> {
-    const { name, body } = named(sent, object, request.headers['content-type'])
+    const { name, body } = named(sent, object, mediaType(request.headers['content-type']))
     if (name === '') throw badRequest(`${table} need a metadata.name or metadata.generateName: the gateway claims their names`)
     const tenants = table === 'namespaces' ? await this.#options.tenantsOf(user, object?.labels?.[tenantLabel]) : []
     const owner = decideOwner(table, { name, labels: object?.labels }, tenants, map)
@@ -507,11 +510,11 @@ export class Gateway {
   }
 }
 
-/** @throws {StatusError} Expired for a list at an exact version that is older than the removal of a partition: its objects are missing. */
+/** @throws {StatusError} Expired for a list at an exact version from before the removal of a partition: its objects are missing. */
 function requireKept(query: URLSearchParams, relistFrom: number): void {
-  const version = Number(query.get('resourceVersion') ?? 0)
-  if (query.get('resourceVersionMatch') === 'Exact' && version < relistFrom)
-    throw new StatusError('Expired', `too old resource version: ${version}: a partition was removed at ${relistFrom}`)
+  const wanted = listVersionOf(query)
+  if (wanted.kind === 'exact' && wanted.version < relistFrom)
+    throw new StatusError('Expired', `too old resource version: ${wanted.version}: a partition was removed at ${relistFrom}`)
 }
 
 const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/'

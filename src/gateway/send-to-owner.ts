@@ -1,6 +1,6 @@
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { notFound, type Status, StatusError } from '../kubernetes/object/index.ts'
-import type { GatewayMap } from './gateway.ts'
+import type { GatewayMap } from './gateway-options.ts'
 import type { Partition } from './partition.ts'
 import type { GatewayUser } from './user-headers.ts'
 

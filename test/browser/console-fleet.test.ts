@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import type { PoolRow } from '../../src/console/protocol/index.ts'
 import type { Client } from '../../src/kubernetes/client/index.ts'
-import { axeViolations } from '../support/axe.ts'
+import { violationsOf } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { startConsolePage } from '../support/console-page.ts'
 
@@ -121,7 +121,7 @@ describe('the pages of the fleet', { skip: withoutChromium, timeout: 120_000 }, 
         for (const path of ['', 'pools', 'pools/default', 'workers', 'controllers', 'partitions']) {
           await page.goto(`${console_.url}${path}`)
           await page.locator('main :is(tbody tr, .plot canvas)').first().waitFor()
-          deepEqual(await axeViolations(page), [], `${path} ${width} ${colorScheme}`)
+          deepEqual(await violationsOf(page), [], `${path} ${width} ${colorScheme}`)
           ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${path} is wider than ${width}`)
           if (screenshots) await page.screenshot({ path: join(screenshots, `${path.replace('/', '-')}-${width}-${colorScheme}.png`) })
         }

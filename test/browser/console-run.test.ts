@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { type Run, runResource, stackResource } from '../../src/api/index.ts'
 import { namespaceResource } from '../../src/kubernetes/client/index.ts'
-import { axeViolations } from '../support/axe.ts'
+import { violationsOf } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { eventually } from '../support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from '../support/oarlock-process.ts'
@@ -207,7 +207,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.getByText(/^0 to \d+ workers, 1 Run at a time each$/).waitFor()
     // The second sample of the history is there after 20 s.
     await page.getByRole('img', { name: /^Workers: desired \d+, registered \d+, busy \d+$/ }).waitFor({ timeout: 30_000 })
-    deepEqual(await axeViolations(page), [])
+    deepEqual(await violationsOf(page), [])
     await page.getByRole('button', { name: 'Day' }).click()
     await page.waitForURL(/pools\/default\?period=day$/)
   })
@@ -220,7 +220,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
           await page.setViewportSize({ width, height: 740 })
           await open((await runsOf(stack))[0] as Run)
           await page.locator('.actions').waitFor()
-          deepEqual(await axeViolations(page), [], `${stack} ${width} ${colorScheme}`)
+          deepEqual(await violationsOf(page), [], `${stack} ${width} ${colorScheme}`)
           ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${stack} is wider than ${width}`)
         }
   })

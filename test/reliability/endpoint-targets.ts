@@ -393,7 +393,7 @@ const workerObject = fc
   })
 const heartbeat = fc.oneof({ weight: 3, arbitrary: lease }, { weight: 2, arbitrary: workerObject })
 
-// Queue, backup, key rotation, metrics, health, status page
+// Queue, backup, key rotation, metrics, health
 
 const queue = fc
   .record({
@@ -455,5 +455,5 @@ export const targets: readonly Target[] = [
   { name: 'plan', mode: 'stores', requests: mutated(plan, storeAddresses) },
   { name: 'log', mode: 'stores', requests: mutated(logs, storeAddresses) },
   { name: 'heartbeat', mode: 'stores', requests: mutated(heartbeat, ['api', 'api', 'socket']) },
-  { name: 'queue, backup, status page', mode: 'up', requests: mutated(others, ['api', 'plain', 'plain', 'socket']) },
+  { name: 'queue, backup, metrics', mode: 'up', requests: mutated(others, ['api', 'plain', 'plain', 'socket']) },
 ]

@@ -1,5 +1,5 @@
 /**
- * Malformed and valid requests to the endpoints beside the API: join, state, plan, log, queue, backup, status page, metrics; on the port and the Unix
+ * Malformed and valid requests to the endpoints beside the API: join, state, plan, log, queue, backup, metrics; on the port and the Unix
  * socket of the API server, on the listeners of separate roles and on plain HTTP. And those of a worker's heartbeat, with the rules for workers;
  * test/reliability/fuzz.test.ts does the same with the rest of the API.
  */

@@ -138,7 +138,7 @@ export async function createFixture(target: Target, issueLocal?: IssueCredential
     tokens[name] = await createAccount(client, usersNamespace, name)
     await bind(client, name, bound)
   }
-  for (const name of ['controller', 'stores', 'join-service', 'pool'] as const)
+  for (const name of ['controller', 'stores', 'join-service', 'pool', 'console-server'] as const)
     tokens[name] = await requestToken(client, systemNamespace, componentAccount(name))
 
   // With the permissions of the roles, which create the ConfigMaps.

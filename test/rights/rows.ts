@@ -63,6 +63,11 @@ const annotated = (annotations: Record<string, string>) => ({ metadata: { annota
 export const approvalBy = (by: string, digest = awaitingPlan.digest) => ({
   metadata: { annotations: { 'oarlock.dev/approved-plan': digest, 'oarlock.dev/approved-by': userName(by) } },
 })
+const rejectionBy = (by: string, digest = awaitingPlan.digest) => ({
+  metadata: {
+    annotations: { 'oarlock.dev/rejected-plan': digest, 'oarlock.dev/rejected-by': userName(by), 'oarlock.dev/rejection-reason': 'no' },
+  },
+})
 const acceptanceOf = (at: string) => ({ metadata: { annotations: { 'oarlock.dev/accepted-restore': at } } })
 const ownedBy = { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'trap', uid: 'u' }] } }
 
@@ -278,6 +283,12 @@ export const objectRows: readonly Row[] = [
   api('editor', false, patch(inShop('stacks/restored'), acceptanceOf(restoredAt))),
   api('editor', true, patch(inShop('stacks/restored'), acceptanceOf('another restore'))),
   api('owner', true, patch(inShop('stacks/restored'), acceptanceOf(restoredAt))),
+  api('editor', false, patch(inShop('stacks/careful'), rejectionBy('editor'))),
+  api('approver', true, patch(inShop('stacks/careful'), rejectionBy('approver'))),
+  api('approver', true, patch(inShop('stacks/careful'), rejectionBy('owner')), noMutation),
+  api('viewer', false, patch(inShop('stacks/careful'), rejectionBy('viewer'))),
+  api('owner', false, patch(inShop('stacks/careful'), rejectionBy('owner', 'sha256:4567'))),
+  api('owner', false, patch(inShop('stacks/web'), rejectionBy('owner'))),
   // of anything but the plan that awaits approval
   api('owner', false, patch(inShop('stacks/careful'), approvalBy('owner', 'sha256:4567'))),
   api('owner', false, patch(inShop('stacks/careful'), { ...approvalBy('owner'), spec: { timeout: '2h' } })),
@@ -425,6 +436,11 @@ export const objectRows: readonly Row[] = [
   }),
   api('join-service', true, create(rbac('namespaces/oarlock-workers/roles'), role('w9'))),
   api('join-service', false, create(rbac(`namespaces/${namespace}/roles`), role('w9'))),
+  api('console-server', true, get(inShop('stacks'))),
+  api('console-server', true, get(leases('oarlock-system'))),
+  api('console-server', false, get(leases(namespace))),
+  api('console-server', false, patch(inShop('stacks/web'), { spec: { suspend: true } })),
+  api('console-server', false, get(core(`namespaces/${namespace}/secrets`))),
   api('pool', true, get(own('workers'))),
   api('pool', true, patch(own('workers/w1/status'), { status: { phase: 'Failed' } })),
   api('pool', false, patch(own('workers/w1'), { spec: { pool: 'private' } })),

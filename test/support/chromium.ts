@@ -8,8 +8,8 @@ export const withoutChromium = existsSync(executablePath)
   ? false
   : `Chromium is missing: install Debian's package chromium (${executablePath})`
 
-/** Chromium without its connections to other hosts, and with its memory and garbage collection open to tests. */
-export async function launchChromium(): Promise<Browser> {
+/** Chromium without its connections to other hosts. @param more arguments, such as `--host-resolver-rules`. */
+export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
   const args = [
     '--no-sandbox',
     '--disable-gpu',
@@ -19,5 +19,5 @@ export async function launchChromium(): Promise<Browser> {
     '--disable-component-update',
     '--disable-sync',
   ]
-  return await chromium.launch({ executablePath, headless: true, args })
+  return await chromium.launch({ executablePath, headless: true, args: [...args, ...more] })
 }

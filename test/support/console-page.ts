@@ -56,7 +56,6 @@ export function stackRowOf(index: number, nowMs: number): StackRow {
         destroy: index % 3,
         digest: `sha256:${'ab12'.repeat(16)}`,
         runName: `${name}-2`,
-        resourceVersion: '7',
       },
     }),
     ...{ createdMs: nowMs - 86_400_000, finishedMs: nowMs - (index % 900) * 60_000, sinceMs: nowMs - (index % 700) * 60_000 },
@@ -111,9 +110,9 @@ export async function startConsolePage(
   const links = new OneTimeLinks()
   const history = new History()
   const console_ = new ConsoleServer({
-    linkToken: 'token-of-the-data-directory',
-    linkUser: { name: 'oarlock:admin', groups: ['system:masters'] },
-    ...{ projections, history, links, assetsDirectory: directory, secure: false, version: '0.1.0' },
+    administrator: { linkToken: 'token-of-the-data-directory', user: { name: 'oarlock:admin', groups: ['system:masters'] } },
+    ...{ projections, history, links, assetsDirectory: directory, version: '0.1.0' },
+    reachedBy: () => 'loopback',
     authenticateToken: async token => (token === 'test-token' ? { name: 'anna@example.com', groups: ['platform'] } : undefined),
     connect: async () => {
       throw new StatusError('ServiceUnavailable', 'this server has no objects')
@@ -135,7 +134,7 @@ export async function startConsolePage(
   }
   return {
     url,
-    link: () => `${url}#token=${links.issue({ name: 'anna@example.com', groups: ['platform'] })}`,
+    link: () => `${url}#token=${links.issue({ user: { name: 'anna@example.com', groups: ['platform'] }, method: 'link' })}`,
     projections,
     history,
     server,

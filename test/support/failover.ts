@@ -23,7 +23,7 @@ export type FailoverOutcome = {
   duplicates: number
   /** Writes of the previous leader that changed an object after it resumed. */
   lateWrites: number
-  /** Exit code of the previous leader: after SIGCONT, and after SIGTERM. Undefined after SIGKILL. */
+  /** Exit code of the previous leader after SIGTERM, which it gets after SIGCONT when it contends again. Undefined after SIGKILL. */
   exitCode: number | null | undefined
 }
 
@@ -121,7 +121,11 @@ export class Failover {
     if (signal !== 'SIGKILL') {
       const { child } = leader
       const exited = child.exitCode === null ? once(child, 'exit') : undefined
-      if (signal === 'SIGSTOP') child.kill('SIGCONT')
+      if (signal === 'SIGSTOP') {
+        child.kill('SIGCONT')
+        await eventually(() => /^lost the Lease: /m.test(leader.output()), 'the previous leader to stop its work', 20_000)
+        child.kill('SIGTERM')
+      }
       await exited
       exitCode = leader.child.exitCode
     }

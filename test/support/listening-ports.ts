@@ -74,6 +74,7 @@ const paths = (namespace: string, stack: string) => [
   ...['/', '/?token=wrong', '/index.html', '/metrics', '/queue', '/configz', '/debug/pprof/', '/logs', '/backup', '/join'],
   ...['/api', '/apis', '/api/v1/namespaces', '/apis/oarlock.dev/v1alpha1/stacks', '/openapi/v2', '/openapi/v3'],
   ...['/.well-known/openid-configuration', '/openid/v1/jwks', '/readyz/verbose', '/healthz/../metrics'],
+  ...['/console/api/session', '/console/api/stream', '/console/api/links', '/console/api/plans/a/b'],
   ...[`/state/${namespace}/${stack}`, `/state/${namespace}/${stack}/versions`, `/logs/${namespace}/${stack}-1`],
 ]
 
@@ -90,7 +91,8 @@ export async function openWithoutCredential(ports: readonly number[], namespace:
     for (const { method, path } of requests) {
       const response = await getFrom(scheme, port, path, { method })
       const isPublic = publicPaths.includes(path) && method === 'GET'
-      const isAnswered = response !== undefined && response.status < 400 && !isPublic
+      // `/` redirects to the console.
+      const isAnswered = response !== undefined && response.status < 400 && response.status !== 302 && !isPublic
       const text = response?.text.replaceAll(path, '') ?? ''
       if (isAnswered || text.includes(stack)) found.push(`${port} ${method} ${path} ${response?.status} ${response?.text.slice(0, 80)}`)
     }

@@ -13,9 +13,9 @@ export type OarlockProcess = {
   readonly dataDir: string
   readonly kubeconfig: string
   readonly client: Client
-  /** Base URL of the status page, metrics and states. */
+  /** Base URL of the console, metrics and states. */
   readonly httpUrl: string
-  /** Reads status page and metrics at `httpUrl`. */
+  /** Reads metrics and queue at `httpUrl`. */
   readonly statusHeaders: { readonly authorization: string }
   /** Everything printed so far, stdout and stderr. */
   output(): string
@@ -72,7 +72,7 @@ export async function startUp(
     dataDir,
     kubeconfig,
     client,
-    httpUrl: statusPageUrl(printed) ?? '',
+    httpUrl: healthUrl(printed) ?? '',
     statusHeaders: { authorization: `Bearer ${statusToken(dataDir)}` },
     output: () => printed,
     stop: () => end('SIGTERM'),
@@ -94,14 +94,15 @@ async function whenReady(child: ChildProcess, kubeconfig: string, output: () => 
     if (child.exitCode !== null) throw new Error(`oarlock up exited with ${child.exitCode} before it was ready:\n${output()}`)
     const client = await createClient({ kubeconfig }).catch(() => undefined)
     // It is ready once it has printed its addresses; the API responds slightly earlier.
-    if (client && statusPageUrl(output()) !== undefined && (await isResponding(client))) return client
+    if (client && healthUrl(output()) !== undefined && (await isResponding(client))) return client
     await client?.close()
     if (Date.now() > deadline) throw new Error(`oarlock up was not ready within 30 s:\n${output()}`)
     await sleep(50)
   }
 }
 
-const statusPageUrl = (output: string) => /^ *status page +(http:\S+)$/m.exec(output)?.[1]
+/** Earlier versions name it by the status page that was there. */
+const healthUrl = (output: string) => /^ *(?:health|status page) +(http:\S+)$/m.exec(output)?.[1]
 
 /** A kubeconfig in a reused data directory may still have the port of the previous process. */
 async function isResponding(client: Client): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A network that can be cut: open connections are closed, new ones refused. */
-export type NetworkProxy = { port: number; cut(): void; restore(): void; close(): void }
+/** A network that can be cut: open connections are closed, new ones refused; and held: connections stay open, and nothing passes. */
+export type NetworkProxy = { port: number; cut(): void; hold(): void; restore(): void; close(): void }
 
 /** Forwards connections to a port of this machine. */
 export async function startProxy(target: number): Promise<NetworkProxy> {
@@ -26,6 +26,12 @@ export async function startProxy(target: number): Promise<NetworkProxy> {
     isCut = true
     for (const socket of sockets) socket.destroy()
   }
+  const hold = (): void => {
+    for (const socket of sockets) {
+      socket.unpipe()
+      socket.pause()
+    }
+  }
   const restore = (): void => {
     isCut = false
   }
@@ -33,5 +39,5 @@ export async function startProxy(target: number): Promise<NetworkProxy> {
     cut()
     listener.close()
   }
-  return { port: (listener.address() as AddressInfo).port, cut, restore, close }
+  return { port: (listener.address() as AddressInfo).port, cut, hold, restore, close }
 }

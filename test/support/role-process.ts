@@ -101,14 +101,18 @@ export class RoleProcesses {
 }
 
 /** Starts an API server with Oarlock's kinds, and a client that is its administrator. */
-export async function startApiRole(roles: RoleProcesses): Promise<{ api: RoleProcess; client: Client; ca: string }> {
-  const api = await roles.start('api', ['serve', '--data', '.', '--listen', '127.0.0.1:0'], /kubeconfig/)
+export async function startApiRole(
+  roles: RoleProcesses,
+  listen = '127.0.0.1:0',
+): Promise<{ api: RoleProcess; client: Client; ca: string; restart(): Promise<RoleProcess> }> {
+  const start = async () => await roles.start('api', ['serve', '--data', '.', '--listen', listen], /kubeconfig/)
+  const api = await start()
   const client = await createClient({ kubeconfig: join(api.directory, 'kubeconfig') })
   await installOarlock(client).catch(async (error: unknown) => {
     await client.close()
     throw error
   })
-  return { api, client, ca: readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8') }
+  return { api, client, ca: readFileSync(join(api.directory, 'pki', 'ca.crt'), 'utf8'), restart: start }
 }
 
 /** The arguments of a controller that finds Oarlock installed, on free ports. */

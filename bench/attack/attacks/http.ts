@@ -8,7 +8,7 @@ import { attackerNamespace, type Target, victimNamespace } from '../target.ts'
 const rebinding: Attack = {
   name: 'dns-rebinding',
   actor: 'anonymous',
-  promise: 'Status page',
+  promise: 'Other web pages',
   async attempt(target, control) {
     const names = [
       '127.0.0.1.evil.example',
@@ -26,12 +26,12 @@ const rebinding: Attack = {
     // With the credential, as a browser that has it would send it.
     const token = target.operatorToken
     for (const host of names)
-      for (const path of ['/', '/queue', '/metrics']) {
-        const { status } = await target.sendToStatusPage('GET', path, { token, headers: { host } }).catch(() => ({ status: 400 }))
+      for (const path of ['/queue', '/metrics']) {
+        const { status } = await target.sendToHealthAddress('GET', path, { token, headers: { host } }).catch(() => ({ status: 400 }))
         if (status < 400) gained.push(`Host: ${host} reads ${path}`)
       }
-    for (const path of ['/', '/queue', '/metrics']) {
-      const { status } = await target.sendToStatusPage('GET', path, { token })
+    for (const path of ['/queue', '/metrics']) {
+      const { status } = await target.sendToHealthAddress('GET', path, { token })
       control(status === 200, `with the right name, ${path} is answered with ${status}`)
     }
     return gained
@@ -41,19 +41,19 @@ const rebinding: Attack = {
 const crossSite: Attack = {
   name: 'cross-site-requests',
   actor: 'anonymous',
-  promise: 'Status page',
+  promise: 'Other web pages',
   async attempt(target, control) {
     const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', cookie: 'session=1' }
     const gained: string[] = []
     const token = target.operatorToken
-    for (const path of ['/', '/queue', '/metrics']) {
-      const { status } = await target.sendToStatusPage('GET', path, { token })
+    for (const path of ['/queue', '/metrics']) {
+      const { status } = await target.sendToHealthAddress('GET', path, { token })
       control(status === 200, `the operator gets ${status} for ${path}`)
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
-        const { status } = await target.sendToStatusPage(method, path, { headers, body: '{}', contentType: 'text/plain' })
+        const { status } = await target.sendToHealthAddress(method, path, { headers, body: '{}', contentType: 'text/plain' })
         if (status < 400) gained.push(`${method} ${path}: ${status}`)
       }
-      const { headers: answer, text } = await target.sendToStatusPage('GET', path, { headers })
+      const { headers: answer, text } = await target.sendToHealthAddress('GET', path, { headers })
       if (answer['access-control-allow-origin']) gained.push(`${path} allows other origins`)
       gained.push(...target.secretsIn(text))
     }

@@ -42,6 +42,10 @@ const voidAnnotations = [
   annotations.approvedPlan,
   annotations.approvedBy,
   annotations.approvedAt,
+  annotations.rejectedPlan,
+  annotations.rejectedBy,
+  annotations.rejectedAt,
+  annotations.rejectionReason,
   annotations.requestedRun,
   annotations.requestedBy,
   annotations.acceptedRestore,
@@ -52,7 +56,7 @@ function restoredStack(stack: Stack, { nowMs, backupAt, lastEpochs }: RestoreFac
   const kept = Object.entries(metadata.annotations ?? {}).filter(
     ([name]) => !voidAnnotations.includes(name as (typeof voidAnnotations)[number]),
   )
-  const { plan: _, approval: __, minRunNumber = 0, ...record } = status ?? {}
+  const { plan: _, approval: __, rejection: ___, minRunNumber = 0, ...record } = status ?? {}
   // A Run may have been created whose number is not in the status yet.
   const lastEpoch = Math.max(lastEpochs.get(metadata.uid) ?? 0, epochAfterRestore(Math.max((record.lastRunNumber ?? 0) + 1, minRunNumber)))
   return {

@@ -4,4 +4,6 @@
  * Out of scope: what it shows and does (`console/`).
  */
 export { consoleLink, consoleTokenPath, openConsoleToken } from './console-access.ts'
+export type { ConsoleSettings } from './console-settings.ts'
+export { administratorOf, connectToOwnServer } from './own-server.ts'
 export { type StartedConsole, startConsole } from './start-console.ts'

@@ -11,7 +11,6 @@ import { oarlockResources, runResource, stackResource, workerResource } from '..
 import type { Session } from '../../console/protocol/index.ts'
 import { gatewayKinds, partitionResource } from '../../gateway/index.ts'
 import { Manager, silentLog } from '../../kubernetes/controller/index.ts'
-import type { ApiServer } from '../../kubernetes/server/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
 import { startConsole } from './start-console.ts'
 
@@ -31,16 +30,10 @@ for (const { name, partitions, features } of [
       runs: manager.informer(runResource),
       workers: manager.informer(workerResource),
     }
-    const server = {} as ApiServer
     const console_ = startConsole({
-      dataDir,
-      manager,
-      controllers,
-      server,
-      client: api.client,
-      version: 'test',
-      registry: new Registry(),
-      log,
+      ...{ dataDir, manager, controllers, client: api.client, version: 'test', registry: new Registry(), log, settings: {} },
+      connect: async () => api.client,
+      administrator: { user: { name: 'admin', groups: [] }, linkToken: 'x'.repeat(32) },
     })
     const http = createServer(
       (request, response) => void console_.server.handle((request.url ?? '').split('?', 1)[0] as string, request, response),

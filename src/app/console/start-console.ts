@@ -1,32 +1,41 @@
 import { join } from 'node:path'
 import type { Registry } from 'prom-client'
 import { systemNamespace, tenantResource, workerPoolResource } from '../../api/index.ts'
-import { ConsoleServer, FleetMonitor, History, OneTimeLinks, type PartitionBody, Projections } from '../../console/index.ts'
+import {
+  ConsoleServer,
+  type ConsoleServerOptions,
+  FleetMonitor,
+  History,
+  OidcProvider,
+  OneTimeLinks,
+  type PartitionBody,
+  Projections,
+} from '../../console/index.ts'
 import { partitionResource } from '../../gateway/index.ts'
-import { type Client, createClient, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
+import { type Client, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import type { Informer, Log, Manager } from '../../kubernetes/controller/index.ts'
 import type { Resource } from '../../kubernetes/object/index.ts'
-import { type ApiServer, adminsGroup } from '../../kubernetes/server/index.ts'
 import type { Controllers } from '../controllers/controllers.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { isPartition } from '../is-partition.ts'
 import { consoleAssetsDirectory } from './assets-directory.ts'
-import { openConsoleToken } from './console-access.ts'
+import type { ConsoleSettings } from './console-settings.ts'
 import { readControllerMetrics } from './controller-metrics.ts'
 import { HistoryFile } from './history-file.ts'
+import { ownHost } from './own-host.ts'
 
-export type StartConsoleOptions = {
-  readonly dataDir: string
+export type StartConsoleOptions = Pick<ConsoleServerOptions, 'connect' | 'administrator' | 'version'> & {
   /** Before it is started: the console adds its caches. */
   readonly manager: Manager
   readonly controllers: Pick<Controllers, 'stacks' | 'runs' | 'workers'>
-  readonly server: ApiServer
   /** With the right to review tokens and accesses. */
   readonly client: Client
-  readonly version: string
-  /** Of this process, whose controllers the console shows. */
-  readonly registry: Registry
+  readonly settings: ConsoleSettings
+  /** Where the history is kept. */
+  readonly dataDir: string
+  /** Of the controllers of this process. Default: it has none. */
+  readonly registry?: Registry
   readonly log: Log
 }
 
@@ -37,22 +46,12 @@ export type StartedConsole = {
   close(): void
 }
 
-/** Of the process that owns the data directory: a user who may read that is its administrator. */
-const administrator = { name: 'oarlock:admin', groups: [adminsGroup] }
-/** Longer than any session. */
-const localTokenMs = 24 * 3_600_000
+/** Of every user who has signed in: the API server adds it to what a client sends. */
+const authenticatedGroup = 'system:authenticated'
 
-/** Adds the console to a process with controllers and an API server. */
-export function startConsole({
-  dataDir,
-  manager,
-  controllers,
-  server,
-  client,
-  version,
-  registry,
-  log,
-}: StartConsoleOptions): StartedConsole {
+/** Adds the console to a process with the caches of Stacks, Runs and Workers. */
+export function startConsole(options: StartConsoleOptions): StartedConsole {
+  const { manager, controllers, client, connect, administrator, settings, dataDir, registry, version, log } = options
   const pools = manager.informer(workerPoolResource)
   const sources = {
     ...{ ...controllers, pools },
@@ -63,6 +62,7 @@ export function startConsole({
   const file = new HistoryFile(join(dataDir, 'console-history'), { log })
   const monitor = new FleetMonitor(sources, scaling => file.add({ atMs: scaling.atMs, scaling }))
   const showOwnControllers = (opened: Projections) => {
+    if (!registry) return
     readControllerMetrics(registry).then(
       rows => opened.setOwnControllers(rows),
       error => log.warn({ err: error }, 'the console does not show the latency of controllers'),
@@ -95,28 +95,21 @@ export function startConsole({
       projections ??= openProjections()
       return projections
     },
-    ...{ history: file.history, links, version },
-    linkToken: openConsoleToken(dataDir),
-    linkUser: administrator,
+    ...{ history: file.history, links, administrator, connect, version },
     assetsDirectory: consoleAssetsDirectory(),
     authenticateToken: authenticateByTokenReview(client),
-    isAllowed: (user, attributes) => access.isAllowed({ ...user, groups: [...user.groups] }, attributes),
-    connect: async (user, credential) => {
-      const token =
-        credential.kind === 'token'
-          ? credential.token
-          : server.issueToken({ name: user.name, groups: [...user.groups], ttlMs: localTokenMs })
-      return await createClient({
-        cluster: { server: server.url, caCertificate: server.caCertificate, token },
-        ...{ userAgent: 'oarlock-console', fieldManager: 'oarlock-console', connections: 2 },
-      })
-    },
-    secure: false,
+    isAllowed: (user, attributes) => access.isAllowed({ ...user, groups: [...new Set([...user.groups, authenticatedGroup])] }, attributes),
+    reachedBy: ownHost(settings.hosts ?? []),
+    readOnly: settings.readOnly ?? false,
+    oidc: settings.oidc && new OidcProvider(settings.oidc),
     onError: error => log.error({ err: error }, 'a request to the console failed'),
   })
   return {
     server: console,
-    issueLink: () => links.issue(administrator),
+    issueLink: () => {
+      if (!administrator) throw new Error('this console has no administrator')
+      return links.issue({ user: administrator.user, method: 'link' })
+    },
     close() {
       clearInterval(sampler)
       console.close()

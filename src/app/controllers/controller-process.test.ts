@@ -50,7 +50,6 @@ test('a leader is ready when the address of its queue is published, and removes 
     // Two thirds of it are not a whole number of milliseconds.
     leaseDurationMs: 20_000,
     log: silentLog,
-    onLeadershipLost: () => undefined,
   })
   const ready = async () => {
     const response = await fetch(`${controller.httpUrl}/readyz`)
@@ -84,7 +83,6 @@ test('a deleted Stack is kept until its states are deleted at the published addr
     ...{ client, access, cacheDir: join(dataDir, 'cache'), allowPaths: [], healthAddress: address, crds: 'install', version: 'test' },
     queue: { dataDir, listen: address, names: [] },
     log,
-    onLeadershipLost: () => undefined,
   })
   await controller.whenLeader
   const stacks = client.resource(stackResource)
@@ -116,7 +114,7 @@ test('a former leader that was paused while it published the address of its queu
     // It leads for two thirds of this after its last renewal.
     leaseDurationMs: 1_500,
     log: silentLog,
-    onLeadershipLost: lost.resolve,
+    onLeadershipChange: isLeading => !isLeading && lost.resolve(),
   })
   await lost.promise
   await controller.stop({ graceMs: 5_000 })
@@ -134,7 +132,7 @@ test('two processes with shards share the Stacks, and the one that remains works
     return await startControllerProcess({
       ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], healthAddress: address, crds: 'install', version: 'test' },
       queue: { dataDir, listen: address, names: [] },
-      ...{ shards: 2, leaseDurationMs: 5_000, log: silentLog, onLeadershipLost: () => undefined },
+      ...{ shards: 2, leaseDurationMs: 5_000, log: silentLog },
     })
   }
   const first = await start('first')
@@ -170,7 +168,7 @@ test('a process without shards does not start while others share the Stacks, and
     await startControllerProcess({
       ...{ client: api.client, access: {}, cacheDir: join(base, name, 'cache'), allowPaths: [], healthAddress: address, crds: 'install' },
       queue: { dataDir: join(base, name), listen: address, names: [] },
-      ...{ shards, leaseDurationMs: 3_000, version: 'test', log: silentLog, onLeadershipLost: () => undefined },
+      ...{ shards, leaseDurationMs: 3_000, version: 'test', log: silentLog },
     })
   const sharded = await start('sharded', 2)
   await eventually(() => sharded.share()?.buckets === 1_024, 'all buckets')

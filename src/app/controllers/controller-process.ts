@@ -8,13 +8,15 @@ import { makeDirectories } from '../../kubernetes/util/index.ts'
 import { type Address, formatAddress } from '../address.ts'
 import { AppStartError } from '../app-start-error.ts'
 import { lockRoleDirectory } from '../data-directory.ts'
+import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { impersonateByAccessReview } from '../delegated-auth/impersonation.ts'
 import { controllerLeaseName, keepPublishing, type Publication } from '../discovery/index.ts'
 import { startEndpoints } from '../endpoints/endpoints.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import { createQueueHandler } from '../endpoints/queue-endpoint.ts'
-import { openStatusToken, recordStatusUrl } from '../endpoints/status-access.ts'
+import { openStatusToken } from '../endpoints/status-access.ts'
 import { type ExternalMetricsOptions, startExternalMetrics } from '../external-metrics/index.ts'
 import { type RoleListenerOptions, startTlsListener } from '../listener/tls-listener.ts'
 import { requireNamedPartition } from '../own-partition.ts'
@@ -32,7 +34,7 @@ export type ControllerProcessOptions = {
   /** Mirrors of git repositories. */
   cacheDir: string
   allowPaths: readonly string[]
-  /** Address of health, metrics and the status page. */
+  /** Address of health, metrics and queue. */
   healthAddress: Address
   /** Where the leader serves `/queue` over TLS, and the directory of its certificate. */
   queue: RoleListenerOptions & { dataDir: string }
@@ -53,8 +55,8 @@ export type ControllerProcessOptions = {
   workerLeaseMs?: number | undefined
   version: string
   log: Log
-  /** Called when another process leads, or when this process could not renew its Lease in time: it must exit. */
-  onLeadershipLost(): void
+  /** Called each time this process begins to lead, and each time it has lost the Lease, which it contends for again. Not called by `stop`. */
+  onLeadershipChange?(isLeading: boolean): void
 }
 
 export type ControllerProcess = {
@@ -62,7 +64,7 @@ export type ControllerProcess = {
   readonly identity: string
   /** Undefined until external metrics are served. */
   externalMetricsUrl(): string | undefined
-  /** Resolves when this process leads. */
+  /** Resolves when this process leads for the first time. */
   readonly whenLeader: Promise<void>
   /** The identity of the process that leads; undefined if it is not known. */
   leader(): string | undefined
@@ -153,10 +155,11 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
   const { manager } = controllers
   let isStopping = false
   manager.add({
-    name: 'exit when leadership is lost',
+    name: 'report leadership',
     start: async signal => {
+      options.onLeadershipChange?.(true)
       await aborted(signal)
-      if (!isStopping) options.onLeadershipLost()
+      if (!isStopping) options.onLeadershipChange?.(false)
     },
   })
   // Elsewhere it is a copy of home's.
@@ -171,6 +174,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     ...options.queue,
     role: 'queue',
     authenticate,
+    impersonate: impersonateByAccessReview(new AccessReviewer(client)),
     mounts: [
       { prefix: '/queue', handler: createQueueHandler(client, controllers.dispatch.queue) },
       { prefix: '/metrics', handler: createMetricsHandler(client, registry) },
@@ -199,14 +203,11 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
     registry,
     mounts: [],
     statusToken: openStatusToken(options.queue.dataDir),
-    apiUrl: client.server,
-    version: options.version,
     log,
   })
   const { dataDir } = options.queue
   const externalMetrics =
     options.externalMetrics && startExternalMetrics({ ...options.externalMetrics, client, manager, dataDir, authenticate, log })
-  const removeStatusUrl = recordStatusUrl(options.queue.dataDir, `http://${formatAddress(listener.address)}`)
   // Not awaited: a kind that cannot be listed must not hide the health endpoints, which report it.
   const stopCollecting = collectGarbageWhenIdle()
   manager.start().catch((error: unknown) => log.error({ err: error }, 'failed to start the controllers'))
@@ -226,7 +227,6 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       stopCollecting()
       isStopping = true
       await manager.stop({ graceMs })
-      removeStatusUrl()
       await listener.close()
       await queue.close()
       await externalMetrics?.close()

@@ -16,7 +16,7 @@ const maxTokenLength = 16_384
 /** Clients without a valid token must keep neither the API server busy nor other clients waiting. */
 const reviewLimits: ClientLimits = { concurrent: 64, concurrentPerClient: 16, waitingPerClient: 256, waiting: 4_096 }
 
-/** `remoteAddress` is that of the client, whose reviews are limited apart from those of other addresses. */
+/** `remoteAddress` is that of the client, whose reviews are limited apart from those of other addresses; or another name of the client, such as its user. */
 export type TokenAuthenticator = (token: string, remoteAddress?: string) => Promise<ReviewedUser | undefined>
 
 export type TokenReviewOptions = {

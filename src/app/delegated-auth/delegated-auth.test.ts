@@ -1,4 +1,4 @@
-import { equal, match, notEqual, ok, rejects } from 'node:assert/strict'
+import { deepEqual, equal, match, notEqual, ok, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import { describeResource } from '../../kubernetes/object/index.ts'
@@ -6,6 +6,7 @@ import { startTestServer } from '../../kubernetes/testing/index.ts'
 import { LimitExceededError } from '../../kubernetes/util/index.ts'
 import { AccessReviewer, forbiddenMessage } from './access-reviewer.ts'
 import { authenticateByTokenReview } from './authenticate-by-token-review.ts'
+import { rememberReviews } from './remembered-reviews.ts'
 
 const accounts = describeResource<object>({
   group: '',
@@ -85,6 +86,18 @@ test('a client with invalid tokens does not keep a client at another address fro
   const before = requests()
   equal((await authenticate(known, '10.0.0.1'))?.name, 'system:serviceaccount:default:known')
   equal(requests(), before)
+})
+
+test('a client with invalid tokens neither keeps a token valid that has ended, nor delays one of its network that is valid', async () => {
+  await using api = await startTestServer()
+  const [valid, ended] = [await tokenOf(api.client, 'valid'), await tokenOf(api.client, 'ended')]
+  const authenticate = rememberReviews(authenticateByTokenReview(api.client, { authenticatedMs: 0 }))
+  for (const token of [valid, ended]) ok(await authenticate(token, '10.0.0.9'))
+  await api.client.resource(accounts).delete('ended', { namespace: 'default' })
+  const invalid = Promise.allSettled(Array.from({ length: 400 }, (_, i) => authenticate(`token-${i}`, '10.0.0.9')))
+  const [one, other] = await Promise.all([authenticate(valid, '10.0.0.9'), authenticate(ended, '10.0.0.9')])
+  deepEqual([one?.name, other], ['system:serviceaccount:default:valid', undefined])
+  ok((await invalid).some(({ status }) => status === 'rejected'))
 })
 
 test('rejected tokens do not displace authenticated ones from the cache', async () => {

@@ -14,7 +14,7 @@ before(async () => {
     health: { livez: () => [], readyz: () => [] },
     metrics: async () => ({ contentType: 'text/plain', text: 'metrics' }),
     queue: () => ({ status: 200, body: {} }),
-    page: () => 'page',
+    console: async (_path, _request, response) => void response.end('page'),
     onError: error => {
       throw error
     },
@@ -47,25 +47,20 @@ for (const [name, headers, status] of [
   ['another token', bearer('status-secre'), 401],
   ['an empty token', bearer(''), 401],
   ['a scheme that is not known', { authorization: 'Digest status-secret' }, 401],
-  ['the cookie of another port', { cookie: 'oarlock_status_1=status-secret' }, 401],
 ] as const)
-  test(`page, metrics and queue with ${name}: ${status}`, async () => {
-    for (const path of ['/', '/metrics', '/queue']) equal((await get(path, headers)).status, status, path)
+  test(`metrics and queue with ${name}: ${status}`, async () => {
+    for (const path of ['/metrics', '/queue']) equal((await get(path, headers)).status, status, path)
   })
 
 test('health is served without a credential', async () => {
   for (const path of ['/livez', '/healthz', '/readyz']) equal((await get(path, {})).status, 200, path)
 })
 
-test('the link exchanges the token for a cookie that no script can read, and takes it out of the address', async () => {
-  const { status, headers } = await get('/?token=status-secret', {})
-  equal(status, 303)
-  equal(headers.location, './')
-  equal(headers['set-cookie']?.[0], `oarlock_status_${listener.address.port}=status-secret; Path=/; HttpOnly; SameSite=Lax`)
-  const cookie = `other=1; ${headers['set-cookie']?.[0]?.split(';')[0]}`
-  equal((await get('/', { cookie })).text, 'page')
-  equal((await get('/?token=wrong', {})).status, 401)
-  equal((await get('/queue?token=status-secret', {})).status, 401)
+test('/ leads to the console', async () => {
+  const { status, headers } = await get('/', {})
+  equal(status, 302)
+  equal(headers.location, '/console/')
+  equal((await get('/console/', {})).text, 'page')
 })
 
 for (const host of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]', '127.9.9.9'])

@@ -16,20 +16,19 @@ import {
 import { type Address, isLoopback } from '../address.ts'
 import type { Mount } from '../mount.ts'
 import { listenError } from '../to-app-start-error.ts'
-import { hasCookie, hasToken, isOneOf } from './status-access.ts'
+import { hasToken } from './status-access.ts'
 
 export type HttpListenerOptions = {
   address: Address
   health: HealthChecks
   metrics(): Promise<{ contentType: string; text: string }>
-  page(): string
   /** `/queue` as JSON; gets the path with its query. */
   queue(url: string): { status: number; body: object }
   /** Additional routes, which check permissions themselves. */
   mounts: readonly Mount[]
   /** Serves the paths below `/console/`, which authenticates users itself. Default: there is no console. */
   console?: ((path: string, request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined
-  /** Reads page, metrics and queue. */
+  /** Reads metrics and queue. */
   statusToken: string
   /** Password or bearer token of an administrator, for `mounts` and everything else. Default: there is none. */
   adminToken?: string | undefined
@@ -44,8 +43,8 @@ const unreadResponseMs = 60_000
 export type HttpListener = { address: Address; close(): Promise<void> }
 
 /**
- * The plain HTTP listener: health, metrics, the status page, and the state store for tools that cannot trust our certificate authority.
- * Unlike `startTlsListener` it knows its tokens, so no review can fail, and serves browsers: cookies, host names, whole requests within a minute.
+ * The plain HTTP listener: health, metrics, the queue, the console, and the state store for tools that cannot trust our certificate authority.
+ * Unlike `startTlsListener` it knows its tokens, so no review can fail, and serves browsers: host names, whole requests within a minute.
  * Only health is served without a credential, on every address: other users of this machine can connect to a loopback address too.
  */
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
@@ -109,7 +108,7 @@ function clientOf(request: IncomingMessage, { adminToken, statusToken }: HttpLis
 }
 
 async function handleRequest(options: HttpListenerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
+  const [path = '/'] = (request.url ?? '/').split('?', 1)
   response.setHeader('X-Content-Type-Options', 'nosniff')
   const { statusToken, adminToken } = options
   const isAdmin = hasToken(request, [adminToken])
@@ -117,54 +116,32 @@ async function handleRequest(options: HttpListenerOptions, request: IncomingMess
     if (path.startsWith(prefix))
       return await handler(request, response, { user: isAdmin ? { name: 'oarlock:admin', groups: ['system:masters'] } : undefined })
   }
-  if (options.console && path.startsWith('/console/')) {
-    if (!isOwnHost(request.headers.host, options.address)) return rejectHost(response)
-    return await options.console(path, request, response)
-  }
+  // It checks the host itself.
+  if (options.console && path.startsWith('/console/')) return await options.console(path, request, response)
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD')
     return sendText(response, 405, 'method not allowed: use GET')
   }
   // Another host name means DNS rebinding: a foreign page made its name resolve to this address.
   if (!isOwnHost(request.headers.host, options.address)) return rejectHost(response)
-  if (path !== '/' && path !== '/metrics' && path !== '/queue')
-    return sendText(response, 404, 'not found: use /, /healthz, /livez, /readyz, /startupz, /metrics, /queue, /state/ or /logs/')
-  const cookie = `oarlock_status_${request.socket.localPort}`
-  if (path === '/' && isOneOf(new URLSearchParams(query).get('token') ?? '', [statusToken])) {
-    // The token leaves the address bar. Lax: the link may be followed from another page, such as a chat.
-    const value = `${cookie}=${statusToken}; Path=/; HttpOnly; SameSite=Lax`
-    response.writeHead(303, { Location: './', 'Set-Cookie': value, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }).end()
-    return
+  if (path === '/' && options.console) return void response.writeHead(302, { Location: '/console/' }).end()
+  if (path !== '/metrics' && path !== '/queue') {
+    const paths = ['/healthz', '/livez', '/readyz', '/startupz', '/metrics', '/queue', ...options.mounts.map(({ prefix }) => prefix)]
+    return sendText(response, 404, `not found: use ${paths.join(', ')}`)
   }
-  if (!isAdmin && !hasToken(request, [statusToken]) && !hasCookie(request, cookie, statusToken)) {
+  if (!isAdmin && !hasToken(request, [statusToken])) {
     // A browser asks for a password if the scheme is Basic, and shows the text otherwise.
     const realm = 'realm="oarlock: any user, the status token as password"'
     response.setHeader('WWW-Authenticate', isLoopback(options.address) ? 'Bearer realm="oarlock"' : `Basic ${realm}`)
-    return sendText(
-      response,
-      401,
-      'unauthorized: open the link that "oarlock status-page" prints, or send the token of <data>/status-token as bearer token',
-    )
+    return sendText(response, 401, 'unauthorized: send the token of <data>/status-token as bearer token')
   }
   if (path === '/metrics') {
     const { contentType, text } = await options.metrics()
     response.writeHead(200, { 'Content-Type': contentType }).end(text)
     return
   }
-  if (path === '/queue') {
-    const { status, body } = options.queue(request.url ?? '/queue')
-    response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(JSON.stringify(body))
-    return
-  }
-  response
-    .writeHead(200, {
-      'Content-Type': 'text/html; charset=utf-8',
-      'Content-Security-Policy':
-        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-      'Referrer-Policy': 'no-referrer',
-      'Cache-Control': 'no-store',
-    })
-    .end(options.page())
+  const { status, body } = options.queue(request.url ?? '/queue')
+  response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(JSON.stringify(body))
 }
 
 const rejectHost = (response: ServerResponse) => sendText(response, 421, 'misdirected request: use localhost or a loopback address')
@@ -181,7 +158,7 @@ function sendText(response: ServerResponse, status: number, text: string): void 
 
 function listen(server: Server, address: Address): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', error => reject(listenError('status page', '--health-address', `${address.host}:${address.port}`, error)))
+    server.once('error', error => reject(listenError('health', '--health-address', `${address.host}:${address.port}`, error)))
     server.listen(address.port, address.host, resolve)
   })
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { openStatusToken, recordStatusUrl, statusPageLink, statusTokenPath, statusUrlPath } from './status-access.ts'
+import { openStatusToken, recordStatusUrl, statusTokenPath, statusUrlPath } from './status-access.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'oarlock-status-access-'))
 const path = statusTokenPath(directory)
@@ -19,7 +19,7 @@ test('the token is created once, readable by its owner only, and another one aft
   notEqual(openStatusToken(directory), token)
 })
 
-test('a token from elsewhere is used, an empty file is filled, and a token that is too short or no cookie value is rejected', () => {
+test('a token from elsewhere is used, an empty file is filled, and a token that is too short or no header value is rejected', () => {
   writeFileSync(path, 'from-a-secret-of-the-cluster\n')
   equal(openStatusToken(directory), 'from-a-secret-of-the-cluster')
   for (const text of ['short', 'with spaces and ; in it'] as const) {
@@ -35,8 +35,4 @@ test('the address is recorded until the process stops', () => {
   equal(readFileSync(statusUrlPath(directory), 'utf8'), 'http://127.0.0.1:1\n')
   remove()
   equal(existsSync(statusUrlPath(directory)), false)
-})
-
-test('the link has the token in its query', () => {
-  equal(statusPageLink('http://127.0.0.1:7467', 'a+b/c='), 'http://127.0.0.1:7467/?token=a%2Bb%2Fc%3D')
 })

@@ -7,10 +7,10 @@ import { toAppStartError } from '../to-app-start-error.ts'
 import { createToken, readToken } from '../token-file.ts'
 
 const fileName = 'status-token'
-/** What a cookie can have. */
+/** What a header can have. */
 const validToken = /^[\w.~+/=-]{16,}$/
 
-/** The file with the token that reads status page, queue and metrics of the process with this data directory. It grants nothing else. */
+/** The file with the token that reads queue and metrics of the process with this data directory. It grants nothing else. */
 export const statusTokenPath = (dataDir: string): string => join(dataDir, fileName)
 
 /**
@@ -33,11 +33,11 @@ export function openStatusToken(dataDir: string): string {
   )
 }
 
-/** The file with the URL of the status page of the process with this data directory, while it runs. */
+/** The file with the URL of the health address of the process with this data directory, while it runs. */
 export const statusUrlPath = (dataDir: string): string => join(dataDir, 'status-url')
 
 /**
- * Records where the status page is, for `oarlock status-page`. The result removes the record.
+ * Records the health address, where the console is too, for `oarlock console`. The result removes the record.
  * @throws {AppStartError} if the file cannot be written.
  */
 export function recordStatusUrl(dataDir: string, url: string): () => void {
@@ -49,9 +49,6 @@ export function recordStatusUrl(dataDir: string, url: string): () => void {
   }
   return () => rmSync(path, { force: true })
 }
-
-/** The link that opens the status page; the page keeps the token as a cookie. */
-export const statusPageLink = (url: string, token: string): string => `${url}/?token=${encodeURIComponent(token)}`
 
 /** Reports whether the request has one of `tokens` as bearer token, or as password of any user. */
 export function hasToken({ headers }: IncomingMessage, tokens: readonly (string | undefined)[]): boolean {
@@ -65,13 +62,7 @@ export function hasToken({ headers }: IncomingMessage, tokens: readonly (string 
   return kind === 'basic' && isOneOf(password(), tokens)
 }
 
-/** Reports whether the request has `token` in the cookie `name`. */
-export function hasCookie({ headers }: IncomingMessage, name: string, token: string): boolean {
-  const cookies = (headers.cookie ?? '').split(';').map(pair => pair.trim())
-  return cookies.some(pair => pair.startsWith(`${name}=`) && isOneOf(pair.slice(name.length + 1), [token]))
-}
-
-export function isOneOf(given: string, tokens: readonly (string | undefined)[]): boolean {
+function isOneOf(given: string, tokens: readonly (string | undefined)[]): boolean {
   const digest = (text: string) => hash('sha256', text, 'buffer')
   return given !== '' && tokens.some(token => token !== undefined && timingSafeEqual(digest(given), digest(token)))
 }

@@ -92,7 +92,6 @@ before(async () => {
     queue: { dataDir: join(directory, 'data'), listen: address, names: [] },
     externalMetrics: { listen: address, certificate: 'Own' },
     log: silentLog,
-    onLeadershipLost: () => undefined,
   })
   await controller.whenLeader
   await eventually(() => controller.externalMetricsUrl() !== undefined, 'external metrics to be served')

@@ -24,7 +24,7 @@ import { StatusError } from '../../kubernetes/object/index.ts'
 import { ConnectionLimiter, connectionLimits } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
-import { authenticateByTokenReview, type TokenAuthenticator, ttlMs } from '../delegated-auth/authenticate-by-token-review.ts'
+import { authenticateByTokenReview, ttlMs } from '../delegated-auth/authenticate-by-token-review.ts'
 import { makeRegistry } from '../endpoints/metrics.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import type { GatewayConfiguration } from '../partition/configuration.ts'
@@ -32,7 +32,7 @@ import type { RoleProcess } from '../role-process.ts'
 import { authenticate, connectionTrustMs } from './authenticate.ts'
 import { ClientOfUser } from './client-of-user.ts'
 import { startGatewayListener } from './gateway-listener.ts'
-import { rememberReviews } from './remembered-reviews.ts'
+import { MovingReview } from './moving-review.ts'
 import { usableTenants } from './usable-tenants.ts'
 import { warnBeforeExpiry } from './warn-before-expiry.ts'
 
@@ -45,7 +45,7 @@ export type GatewayProcessOptions = {
 }
 
 /** A partition with what the gateway asks of it for itself. */
-type Connection = { readonly partition: Partition; readonly client: Client; readonly review: TokenAuthenticator; readonly address: string }
+type Connection = { readonly partition: Partition; readonly client: Client; readonly review: MovingReview; readonly address: string }
 
 const tooManyConnections = () =>
   new StatusError('ServiceUnavailable', 'this user has too many connections: close some, or retry later', {
@@ -86,12 +86,9 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
       const { certificate, key } = frontProxy
       const partition = known?.partition ?? new Partition({ name, server, caCertificate, certificate, key }, seen)
       const client = await clientOf(server, caCertificate)
-      connections.set(name, {
-        partition,
-        client,
-        review: rememberReviews(authenticateByTokenReview(client, { authenticatedMs: ttlMs.authenticated - connectionTrustMs })),
-        address,
-      })
+      const tokenReview = authenticateByTokenReview(client, { authenticatedMs: ttlMs.authenticated - connectionTrustMs })
+      known?.review.move(tokenReview)
+      connections.set(name, { partition, client, review: known?.review ?? new MovingReview(tokenReview), address })
       if (!known) continue
       await Promise.all([partition.move({ server, caCertificate }), known.client.close()])
     }
@@ -123,7 +120,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     const user = await authenticate(request, {
       home: home.name,
       partitionOf: namespace => state.partitionOf('namespaces', namespace),
-      reviewAt: name => connections.get(name)?.review,
+      reviewAt: name => connections.get(name)?.review.review,
     })
     if (user && !limiter.admit(request.socket, user.name)) throw tooManyConnections()
     return user

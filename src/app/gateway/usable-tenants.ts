@@ -5,7 +5,8 @@ import type { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 const concurrency = 16
 
 /**
- * The Tenants of which a user may create namespaces: those with the right to `use` the Tenant (verb `use` on `tenants.oarlock.dev`).
+ * The Tenants of which a user may create namespaces: those with the right to `use` the Tenant (verb `use` on `tenants.oarlock.dev`). None for a user who may create no
+ * namespaces, unless there is only one to ask about: then the partition rejects the creation.
  * @throws {StatusError} or {ConnectionError} if home does not decide.
  */
 export async function usableTenants(
@@ -13,6 +14,8 @@ export async function usableTenants(
   tenants: readonly string[],
   access: Pick<AccessReviewer, 'isAllowed'>,
 ): Promise<string[]> {
+  // A review for each of thousands of Tenants is only for users who may create namespaces at all.
+  if (tenants.length > 1 && !(await access.isAllowed(user, { verb: 'create', group: '', resource: 'namespaces' }))) return []
   // Most often a user may use all, or a few of few.
   if (await access.isAllowed(user, { verb: 'use', resource: 'tenants' })) return [...tenants]
   const usable: string[] = []

@@ -3,7 +3,9 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import type { Health, Log } from '../../kubernetes/controller/index.ts'
 import type { PathAudit } from '../../kubernetes/server/index.ts'
 import { fullReason, publicReason } from '../../kubernetes/util/index.ts'
+import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { impersonateByAccessReview } from '../delegated-auth/impersonation.ts'
 import { type EndpointRole, keepPublishing, type Publication } from '../discovery/index.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import type { Mount } from '../mount.ts'
@@ -41,6 +43,7 @@ export async function startPublishedListener(options: PublishedListenerOptions):
   const listener = await startTlsListener({
     ...options,
     authenticate: authenticateByTokenReview(client),
+    impersonate: impersonateByAccessReview(new AccessReviewer(client)),
     mounts: [...options.mounts, { prefix: '/metrics', handler: createMetricsHandler(client, registry) }],
     notReady: () => [...(options.readyz?.().publicReasons ?? []), ...publicationReasons().map(publicReason)],
     onCaChange: caCertificate => publication?.replace({ url: advertiseUrl ?? listener.url, caCertificate }),

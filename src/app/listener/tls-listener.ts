@@ -7,7 +7,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { StatusError } from '../../kubernetes/object/index.ts'
+import { isReason, StatusError } from '../../kubernetes/object/index.ts'
 import { Fairness, type PathAudit, readServingCertificates } from '../../kubernetes/server/index.ts'
 import {
   atMostEvery,
@@ -23,6 +23,7 @@ import {
 } from '../../kubernetes/util/index.ts'
 import { type Address, urlOf } from '../address.ts'
 import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
+import { type Impersonate, isImpersonation } from '../delegated-auth/impersonation.ts'
 import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
 import type { Mount } from '../mount.ts'
 import { listenError, toAppStartError } from '../to-app-start-error.ts'
@@ -75,6 +76,8 @@ export type TlsListenerOptions = {
   certificateFiles?: CertificateFiles | undefined
   /** The user of a bearer token; undefined if it is invalid. A rejection means that the token could not be reviewed. */
   authenticate: TokenAuthenticator
+  /** Decides who may send requests as another user (`Impersonate-User`). Default: no one. */
+  impersonate?: Impersonate | undefined
   mounts: readonly Mount[]
   /** The reasons why the role is not ready; empty if it is. Served without authentication as /readyz (`publicReason`); /livez and /healthz are always ok. */
   notReady(): readonly string[]
@@ -224,11 +227,18 @@ async function serve(
   }
   const [scheme = '', token = ''] = (request.headers.authorization ?? '').split(' ', 2)
   const isBearer = scheme.toLowerCase() === 'bearer' && token !== ''
-  let user: Awaited<ReturnType<TokenAuthenticator>>
+  const authenticate = async () => {
+    const holder =
+      options.source?.userOf(request) ?? (isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined)
+    if (!holder || !isImpersonation(request)) return holder
+    if (!options.impersonate) throw new StatusError('Forbidden', 'impersonation is not supported here')
+    return await options.impersonate(holder, request)
+  }
+  let user: ReviewedUser | undefined
   try {
-    user = options.source?.userOf(request)
-    user ??= isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined
+    user = await authenticate()
   } catch (error) {
+    if (isReason(error, 'Forbidden')) return sendText(response, 403, error.message)
     response.setHeader('Retry-After', '1')
     if (error instanceof LimitExceededError) return sendText(response, 429, error.message)
     onReviewError(error)
@@ -240,7 +250,7 @@ async function serve(
   }
   const audit = (audited: ReviewedUser) => options.audit?.begin(request, response, audited)
   if (user) audit(user)
-  const reauthenticate = async () => (isBearer ? await options.authenticate(token, request.socket.remoteAddress) : undefined)
+  const reauthenticate = async () => (isBearer ? await authenticate() : undefined)
   const handle = async () => {
     if (!response.destroyed) await mount.handler(request, response, { user, reauthenticate, audit })
   }

@@ -88,6 +88,12 @@ const components: readonly Component[] = [
     // The join token of each worker that it starts, and whether a process without a Worker still has a Lease.
     system: [onCore(['secrets'], ['create']), on(['coordination.k8s.io'], ['leases'], ['get'])],
   },
+  {
+    // What all users together may see: each sees what their own rights allow. What they do is done with their credentials.
+    name: 'console-server',
+    cluster: [onOwn(['stacks', 'runs', 'workers', 'workerpools', 'tenants'], reads), onCore(['namespaces'], reads), ...reviews],
+    system: [on(['coordination.k8s.io'], ['leases'], reads)],
+  },
 ]
 
 /** What a component uses, by namespace; undefined for the whole cluster. */

@@ -1,6 +1,14 @@
 import { annotations, apiGroup, assignedFinalizer, endedPhases, labels, stackResource } from '../../api/index.ts'
 import { bindingRight, frozenFields, runMessages } from '../run-fields.ts'
-import { approvalAnnotations, boundByDeletion, destroyPlanRequest, destructionAnnotations, stackMessages } from '../stack-rights.ts'
+import {
+  approvalAnnotations,
+  boundByDeletion,
+  decisionAnnotations,
+  destroyPlanRequest,
+  destructionAnnotations,
+  rejectionAnnotations,
+  stackMessages,
+} from '../stack-rights.ts'
 import { approvalRight, cancelByDeletionRight, cancelRight, destroyRight, recoveryRight } from '../user-rights.ts'
 import { ownKinds, type Policy, text } from './policy.ts'
 
@@ -86,17 +94,19 @@ const stackRights: Policy = {
     oldAnnotations: 'oldObject == null ? {} : oldObject.metadata.?annotations.orValue({})',
     isUpdate: 'request.operation == "UPDATE"',
     isApproval: `${text(annotations.approvedPlan)} in variables.annotations && ${JSON.stringify(approvalAnnotations)}.exists(key, variables.annotations[?key] != variables.oldAnnotations[?key])`,
+    isRejection: `${text(annotations.rejectedPlan)} in variables.annotations && ${JSON.stringify(rejectionAnnotations)}.exists(key, variables.annotations[?key] != variables.oldAnnotations[?key])`,
     isWeaker: `variables.isUpdate && oldObject.spec.?approval.orValue("Auto") == "Manual" && object.spec.?approval.orValue("Auto") != "Manual"`,
     isAcceptance: `variables.isUpdate && oldObject.?status.restored.at.orValue("none") == variables.annotations[?${text(annotations.acceptedRestore)}].orValue("") && variables.annotations[?${text(annotations.acceptedRestore)}] != variables.oldAnnotations[?${text(annotations.acceptedRestore)}]`,
     isAnnotationsOnly: `!variables.isUpdate || (object.spec == oldObject.spec && ${same('metadata.?labels', '{}')} && ${same('metadata.?finalizers', '[]')} && ${same('metadata.?ownerReferences', '[]')})`,
-    isOnlyApproval: `!variables.isUpdate || (variables.isAnnotationsOnly && ${isSameExcept(approvalAnnotations)})`,
-    isOnlyDestruction: `!variables.isUpdate || (variables.isAnnotationsOnly && ${isSameExcept([...approvalAnnotations, ...destructionAnnotations])} && (variables.annotations[?${text(annotations.requestedRun)}] == variables.oldAnnotations[?${text(annotations.requestedRun)}] || variables.annotations[?${text(annotations.requestedRun)}].orValue("").startsWith(${text(destroyPlanRequest)})))`,
+    isOnlyApproval: `!variables.isUpdate || (variables.isAnnotationsOnly && ${isSameExcept(decisionAnnotations)})`,
+    isOnlyDestruction: `!variables.isUpdate || (variables.isAnnotationsOnly && ${isSameExcept([...decisionAnnotations, ...destructionAnnotations])} && (variables.annotations[?${text(annotations.requestedRun)}] == variables.oldAnnotations[?${text(annotations.requestedRun)}] || variables.annotations[?${text(annotations.requestedRun)}].orValue("").startsWith(${text(destroyPlanRequest)})))`,
     isBoundChanged: `variables.isUpdate && has(oldObject.metadata.deletionTimestamp) && ${JSON.stringify(boundByDeletion)}.exists(key, variables.annotations[?key] != variables.oldAnnotations[?key])`,
     mayApprove: isAllowed(approvalRight, 'variables.name'),
     mayDestroy: isAllowed(destroyRight, 'variables.name'),
   },
   validations: [
     { expression: '!variables.isApproval || variables.mayApprove', message: stackMessages.approve },
+    { expression: '!variables.isRejection || variables.mayApprove', message: stackMessages.reject },
     { expression: '!variables.isWeaker || variables.mayApprove', message: stackMessages.weaken },
     { expression: `!variables.isAcceptance || ${isAllowed(recoveryRight, 'variables.name')}`, message: stackMessages.acceptRestore },
     {
@@ -111,6 +121,19 @@ const stackRights: Policy = {
     {
       expression: `!variables.isApproval || (variables.isUpdate && oldObject.?status.plan.digest.orValue("") == variables.annotations[${text(annotations.approvedPlan)}] && oldObject.status.plan.generation == object.metadata.generation)`,
       message: stackMessages.notAwaited,
+    },
+    {
+      expression: `!variables.isRejection || variables.annotations[?${text(annotations.rejectedBy)}].orValue("") == request.userInfo.username`,
+      message: stackMessages.rejectedBy,
+    },
+    {
+      expression: `!variables.isRejection || (variables.isUpdate && oldObject.?status.plan.digest.orValue("") == variables.annotations[${text(annotations.rejectedPlan)}] && oldObject.status.plan.generation == object.metadata.generation)`,
+      message: stackMessages.notAwaited,
+    },
+    {
+      expression:
+        '!variables.isApproval || oldObject == null || oldObject.?status.rejection.runName.orValue("") == "" || oldObject.status.rejection.runName != oldObject.?status.plan.runName.orValue("")',
+      message: stackMessages.rejected,
     },
     {
       expression: `variables.isOnlyApproval || (variables.isOnlyDestruction && variables.mayDestroy) || ${isAllowed({ resource: 'stacks', verb: 'update' }, 'variables.name')}`,

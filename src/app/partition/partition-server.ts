@@ -14,6 +14,7 @@ import { type ApiServerRoleOptions, startApiServer } from '../api-server/api-ser
 import { AppStartError } from '../app-start-error.ts'
 import { installOarlock, requireNoNewerCrds } from '../controllers/install.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { rememberReviews } from '../delegated-auth/remembered-reviews.ts'
 import { applyNamespacedManifests } from '../manifests/index.ts'
 import { recordOwnPartition } from '../own-partition.ts'
 import { bindDirectory, followBinding, isBound, isRejected } from './bind-directory.ts'
@@ -170,7 +171,8 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(pkiDir, 0o700)
   writeSharedTrust(pkiDir, trust)
-  const review = authenticateByTokenReview(homeClient)
+  // The server keeps a review for ten seconds itself.
+  const review = rememberReviews(authenticateByTokenReview(homeClient, { authenticatedMs: 0 }))
   const mapEpoch = new MapEpoch()
   const api = await startApiServer({
     ...{ ...options, dataDir, partition: number, tenants: { partition: name, isHome: false } },
@@ -180,6 +182,7 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
       try {
         return await review(token, remoteAddress)
       } catch (cause) {
+        if (cause instanceof StatusError && cause.code === 429) throw cause
         const message = `the token is not known here, and home ${home.server} does not answer: ${(cause as Error).message}`
         throw new StatusError('ServiceUnavailable', message, { cause, details: { retryAfterSeconds: 1 } })
       }

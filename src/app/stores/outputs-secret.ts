@@ -1,10 +1,14 @@
-import { labels, outputsSecretName, outputsSecretType, stackResource } from '../../api/index.ts'
+import {
+  labels,
+  outputsSecretName,
+  outputsSecretType,
+  sensitiveOutputsAnnotation,
+  sensitiveOutputsIn,
+  stackResource,
+} from '../../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
 import { equalJson, isReason, type KubeObject, type OwnerReference } from '../../kubernetes/object/index.ts'
 import { RunInputsError, type StackOutputsData } from '../../stores/state/index.ts'
-
-/** On the Secret: a JSON list of the sensitive outputs. Stacks that use the outputs mask these, and only these. */
-const sensitiveAnnotation = 'oarlock.dev/sensitive-outputs'
 
 /** On the Secret of a Stack of engine pulumi: {@link StackOutputsData.pulumiStack}. */
 const pulumiStackAnnotation = 'oarlock.dev/pulumi-stack'
@@ -22,17 +26,7 @@ export async function readOutputsSecret(client: Client, namespace: string, stack
 export function outputsIn(secret: OutputsSecret): StackOutputsData | undefined {
   if (secret?.type !== outputsSecretType) return undefined
   const pulumiStack = secret.metadata.annotations?.[pulumiStackAnnotation]
-  return { data: secret.data ?? {}, sensitive: sensitiveIn(secret), ...(pulumiStack !== undefined && { pulumiStack }) }
-}
-
-/** Undefined for a Secret that was edited by someone else: then all outputs are sensitive. */
-function sensitiveIn({ metadata }: KubeObject<SecretBody>): string[] | undefined {
-  try {
-    const names: unknown = JSON.parse(metadata.annotations?.[sensitiveAnnotation] ?? 'null')
-    return Array.isArray(names) ? names.map(String) : undefined
-  } catch {
-    return undefined
-  }
+  return { data: secret.data ?? {}, sensitive: sensitiveOutputsIn(secret.metadata), ...(pulumiStack !== undefined && { pulumiStack }) }
 }
 
 /** @throws {RunInputsError} OutputsSecretTaken if the Secret cannot become the one of this Stack's outputs. */
@@ -62,7 +56,7 @@ export async function writeOutputsSecret(
   const { apiVersion, kind } = stackResource
   const reference: OwnerReference = { apiVersion, kind, name: stack, uid: stackUid, controller: true, blockOwnerDeletion: true }
   const annotations = {
-    [sensitiveAnnotation]: JSON.stringify([...sensitive].sort()),
+    [sensitiveOutputsAnnotation]: JSON.stringify([...sensitive].sort()),
     ...(pulumiStack !== undefined && { [pulumiStackAnnotation]: pulumiStack }),
   }
   const metadata = { name, namespace, labels: { [labels.stack]: stack }, annotations, ownerReferences: [reference] }
@@ -105,7 +99,7 @@ function holds(
   outputs: Readonly<Record<string, string>>,
   wanted: Readonly<Record<string, string>>,
 ): boolean {
-  const names = [sensitiveAnnotation, pulumiStackAnnotation]
+  const names = [sensitiveOutputsAnnotation, pulumiStackAnnotation]
   return names.every(name => metadata.annotations?.[name] === wanted[name]) && equalJson(data, outputs)
 }
 

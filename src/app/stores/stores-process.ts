@@ -17,6 +17,8 @@ import { whileClaimed } from './while-claimed.ts'
 
 export type StoresProcessOptions = RoleListenerOptions & {
   client: Client
+  /** Name of the partition that the server must be. Default: the server is none, or the directory is bound to it. */
+  partition?: string | undefined
   /** In a partition: of the gateway, where the Workers of all partitions are. Default: the server is no partition. */
   workersKubeconfig?: string | undefined
   dataDir: string
@@ -33,14 +35,14 @@ export type StoresProcessOptions = RoleListenerOptions & {
  * `oarlock stores`: the state store and the log store of an installation, as a process of their own. It knows the API server only as a client:
  * tokens are checked by TokenReview, rights by SubjectAccessReview.
  * @throws {AppStartError} if the data directory or the address cannot be used, other stores are those of the installation,
- * another process serves them, or the directory has the states of another partition.
+ * another process serves them, or the server is not the partition that is named or whose states the directory has.
  */
 export async function startStoresProcess(options: StoresProcessOptions): Promise<RoleProcess> {
   const { client, dataDir, log } = options
   prepareDataDirectory(dataDir, log)
   if (!options.replace && !hasStates(dataDir)) await refuseNewStates(client, dataDir, log)
   prepareRoleDirectory(dataDir, 'stores', log)
-  await bindStores(client, dataDir, log)
+  await bindStores(client, dataDir, options.partition, log)
   const audit = options.audit && openAuditLog(options.audit, dataDir, log)
   const stores = await openStores({ dataDir, log })
   const registry = makeRegistry()

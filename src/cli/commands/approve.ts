@@ -6,17 +6,14 @@ import { approvePlan, newPlanRemedy, shortDigest, showPlan } from '../approve-pl
 import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { awaitingApproval, expectSuccess, isConfirmedDeletion, whenEnded, whenRecorded } from '../request-run.ts'
+import { checkDigest, type PendingPlan, pendingPlan } from '../pending-plan.ts'
+import { awaitingApproval, expectSuccess, whenEnded, whenRecorded } from '../request-run.ts'
 import { requireRights } from '../require-rights.ts'
 import { getStack } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 import { whenDestroyed } from '../when-destroyed.ts'
 
 export type ApproveOptions = AccessOptions & { plan?: string; yes?: boolean; wait: boolean; timeout: string }
-type PendingPlan = NonNullable<NonNullable<Stack['status']>['plan']>
-
-/** The shortest prefix of a digest that `--plan` accepts. */
-const minDigestLength = 8
 
 /**
  * `oarlock approve STACK`: shows the plan that awaits approval in full, and approves exactly that one (invariant 11). One that cannot be shown
@@ -51,36 +48,12 @@ export async function approve(target: string, options: ApproveOptions): Promise<
   })
 }
 
-function pendingPlan(stack: Stack): PendingPlan {
-  const { plan, conditions } = stack.status ?? {}
-  if (isConfirmedDeletion(stack))
-    throw new CliError(`the deletion of stack/${stack.metadata.name} needs no approval, but the confirmation of the user who destroys it`, {
-      exitCode: exitCodes.failed,
-      hint: `show and confirm its plan: ${oarlockCommand('destroy', stack.metadata)}`,
-    })
-  if (plan && isConditionTrue(conditions, 'AwaitingApproval')) return plan
-  const hint =
-    stack.spec.approval === 'Manual'
-      ? `"${oarlockCommand('describe stack', stack.metadata)}" shows its state`
-      : 'only a Stack with spec.approval Manual, or in a namespace with the label oarlock.dev/approval, awaits approval'
-  throw new CliError(`stack/${stack.metadata.name} has no plan awaiting approval`, { exitCode: exitCodes.failed, hint })
-}
-
 /** @throws {CliError} if the approved plan has to wait for a user. */
 function expectNotSuspended({ metadata, spec }: Stack): void {
   if (!spec.suspend) return
   throw new CliError(`stack/${metadata.name} is suspended: the approved plan is not applied yet`, {
     exitCode: exitCodes.failed,
     hint: `resume it: ${oarlockCommand('resume', metadata)}`,
-  })
-}
-
-function checkDigest(given: string, { digest }: PendingPlan): void {
-  const bare = (text: string) => text.replace(/^sha256:/, '')
-  if (bare(given).length >= minDigestLength && bare(digest).startsWith(bare(given))) return
-  throw new CliError(`plan ${given} is not the plan that awaits approval, ${digest}`, {
-    exitCode: exitCodes.rejected,
-    hint: `review the pending plan; --plan takes a digest or a prefix of at least ${minDigestLength} characters`,
   })
 }
 

@@ -6,10 +6,10 @@ import type { Client, StreamResponse } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { type BackupSummary, backUpDataDirectory, ServerStartError, writeBackup } from '../../kubernetes/server/index.ts'
 import { makeDataDirectory } from '../../kubernetes/util/index.ts'
+import { storeErrorMessage } from '../../stores/state/index.ts'
 import { withClient } from '../access.ts'
 import { CliError, forbiddenHint } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { storeErrorMessage } from '../store-error-message.ts'
 import { packageVersion } from '../version.ts'
 
 /** What the user asked for. */

@@ -6,7 +6,7 @@ export const shells = ['bash', 'zsh', 'fish'] as const
 
 /** The types that are offered; others work too. */
 const types = ['stacks', 'runs', 'workers', 'workerpools', 'secrets', 'configmaps', 'namespaces', 'events', 'leases', 'oarlock']
-const stackCommands = ['plan', 'run', 'approve', 'destroy', 'logs', 'cancel', 'suspend', 'resume', 'shards']
+const stackCommands = ['plan', 'run', 'approve', 'reject', 'destroy', 'logs', 'cancel', 'suspend', 'resume', 'shards']
 const workerCommands = ['cordon', 'uncordon', 'drain']
 /** Has commands of its own, most of which take a Stack. */
 const nestedCommand = 'state'

@@ -18,6 +18,7 @@ export async function printConsoleLink({ data }: { data?: string }): Promise<num
 async function requestLink(url: string, token: string): Promise<string> {
   const headers = { authorization: `Bearer ${token}` }
   const response = await fetchFromProcess('the console', url, '/console/api/links', { method: 'POST', headers })
-  if (response.status !== 201) throw new CliError(`the console at ${url} rejects the token of the data directory (${response.status})`)
-  return ((await response.json()) as { link: string }).link
+  const { link, message } = (await response.json().catch(() => ({}))) as { link?: string; message?: string }
+  if (link === undefined) throw new CliError(`the console at ${url} issues no link: ${message ?? `status ${response.status}`}`)
+  return link
 }

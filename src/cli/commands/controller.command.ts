@@ -5,7 +5,8 @@ import { listenOptions, roleOptions } from '../role-options.ts'
 const notes = `
 Decides about Stacks, Runs and Workers on any Kubernetes API server. Several
 processes may run: one leads, the others take over when its Lease expires or is
-released. SIGTERM releases it. A process that loses its Lease exits with code 1.
+released. SIGTERM releases it. A process that loses its Lease stops its work,
+and contends for it again.
 With --shards, which must be the same for all of them, every process works on a
 share of the Stacks, and the one that leads on Runs and Workers.
 
@@ -16,7 +17,7 @@ others report their queued Runs to it.`
 export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('controller'), { dataName: 'mirrors of git repositories, and a certificate authority' })
   listenOptions(command, { what: 'the queue, which the leader serves', port: 7470, ownCertificate: true })
-    .option('--health-address <host:port>', 'address of /livez, /readyz, /metrics and the status page', '127.0.0.1:7467')
+    .option('--health-address <host:port>', 'address of /livez, /readyz, /metrics and /queue', '127.0.0.1:7467')
     .option('--external-metrics <host:port>', 'address of external.metrics.k8s.io, for HorizontalPodAutoscalers (default: not served)')
     .addOption(
       new Option('--external-metrics-tls <mode>', 'who writes its certificate; CertManager: not the controllers')

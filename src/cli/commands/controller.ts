@@ -25,12 +25,12 @@ export type ControllerOptions = RoleOptions &
     crds: 'check' | 'install' | 'upgrade'
   }
 
-/** `oarlock controller`: runs the controllers until a signal ends them or another process leads. Returns the exit code. */
+/** `oarlock controller`: runs the controllers until a signal ends them. Returns the exit code. */
 export async function controller(options: ControllerOptions): Promise<number> {
   const { partition, workersKubeconfig, viewsPerWorker } = options
   if ((partition === undefined) !== (workersKubeconfig === undefined))
     throw usageError('--partition and --workers-kubeconfig must be used together', 'oarlock controller --help')
-  return await runRole('controller', options, async ({ client, access, log, dataDir, fail }) => {
+  return await runRole('controller', options, async ({ client, access, log, dataDir }) => {
     const { startControllerProcess } = await roles.controller()
     const shared =
       partition !== undefined && workersKubeconfig !== undefined ? { partition, kubeconfig: workersKubeconfig, viewsPerWorker } : undefined
@@ -56,15 +56,17 @@ export async function controller(options: ControllerOptions): Promise<number> {
       leaseDurationMs: parseDuration(options.leaseDuration),
       workerLeaseMs: parseDuration(options.workerLeaseDuration),
       version: packageVersion(),
-      onLeadershipLost: () => fail(new Error('lost leadership: another process leads, or the Lease could not be renewed in time')),
+      onLeadershipChange: isLeading => {
+        const work = options.shards === undefined ? 'the controllers' : 'dispatch'
+        print(isLeading ? `leading: running ${work}` : `lost the Lease: ${work} stopped, contending again`)
+      },
     })
-    const { httpUrl, identity, whenLeader, notReady, leader, share, stop } = started
-    void whenLeader.then(() => print(options.shards === undefined ? 'leading: running the controllers' : 'leading: running dispatch'))
+    const { httpUrl, identity, notReady, leader, share, stop } = started
     return {
       rows: [
         ['API', client.server],
         ...(partition === undefined ? [] : [['partition', partition] as const]),
-        ['status page', httpUrl],
+        ['health', httpUrl],
         ['identity', identity],
       ],
       notReady,

@@ -99,13 +99,17 @@ async function describeLines(
     ...pairs('Labels', metadata.labels),
     ...pairs('Annotations', metadata.annotations),
   ]
-  const { plan, approval } = isStack(resource) ? ((object as unknown as Stack).status ?? {}) : {}
+  const { plan, approval, rejection } = isStack(resource) ? ((object as unknown as Stack).status ?? {}) : {}
   if (plan) {
     const options = [plan.mode === 'Refresh' ? '--refresh-only' : '', formatRunOptions(plan.options)].filter(Boolean).join(' ')
     lines.push(`Plan:         ${planText(plan)} (${options ? `with ${options}, ` : ''}digest ${plan.digest})`)
   }
   if (approval?.runName !== undefined)
     lines.push(`Approval:     of the plan of run/${approval.runName} by ${approval.user ?? 'an unknown user'} at ${approval.at}`)
+  if (plan && rejection?.runName === plan.runName)
+    lines.push(
+      `Rejection:    of this plan by ${rejection.user ?? 'an unknown user'} at ${rejection.at}: ${rejection.reason ?? 'no reason was given'}`,
+    )
   const section = async (title: string, value: object | undefined) => {
     if (value && Object.keys(value).length > 0) lines.push(`${title}:`, ...(await indented(value)))
   }

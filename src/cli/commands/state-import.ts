@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { oarlockCommand, type Stack } from '../../api/index.ts'
 import { type Detection, loadEngine } from '../../execution/engine/index.ts'
-import { defaultStateLimits } from '../../stores/state/index.ts'
+import { defaultStateLimits, lineageOf, summarizeState, withNewerSerial } from '../../stores/state/index.ts'
 import type { AccessOptions } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
@@ -15,7 +15,6 @@ import { preparePulumiImport, readPulumiBackend, readPulumiFile } from '../state
 import { isBackendUrl, readPulumiUrl } from '../state/read-pulumi-url.ts'
 import { recordImport, rejectSecondImport } from '../state/record-import.ts'
 import { stateKindOf } from '../state/state-kind.ts'
-import { lineageOf, summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { readInput, withState } from './state.ts'
 
 type Options = AccessOptions & { from: string; pulumiStack?: string; force?: boolean; yes?: boolean }

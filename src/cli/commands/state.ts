@@ -4,7 +4,15 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
 import { parseJournalEntry, readStateFile, recoverEntries, splitJournalBatch } from '../../stores/pulumi/index.ts'
-import { describeHolder, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
+import {
+  describeHolder,
+  lineageOf,
+  type OrphanInfo,
+  replacementConflict,
+  summarizeState,
+  type VersionInfo,
+  withNewerSerial,
+} from '../../stores/state/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
@@ -16,7 +24,6 @@ import { createPassphraseSecrets, readPassphrase } from '../state/passphrase-sec
 import { recordImport } from '../state/record-import.ts'
 import { StateApi, unlockHint } from '../state/state-api.ts'
 import { stateKindOf } from '../state/state-kind.ts'
-import { lineageOf, replacementConflict, summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { getStack } from '../targets.ts'
 
 type OutputOptions = { output?: 'json' | 'yaml' }

@@ -11,6 +11,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
   const command = roleOptions(program.command('stores'), { dataName: 'states, their encryption key, and logs' })
   auditLogOptions(listenOptions(command, { what: 'the stores', port: 7468, ownCertificate: true }))
     .option('--replace-stores', 'after a restore: use the states in --data, even if other or newer ones are registered')
+    .option('--partition <name>', 'the Partition that this server is, for the first start (default: it is none)')
     .option('--workers-kubeconfig <file>', 'in a partition: of the gateway, where the workers of all partitions are')
     .description('run only the state store and the log store')
     .addHelpText('after', notes)

@@ -5,13 +5,14 @@ import { type RoleOptions, runRole } from '../run-role.ts'
 
 /** `oarlock stores`: runs the state store and the log store until a signal ends it. Returns the exit code. */
 export async function stores(
-  options: RoleOptions & RoleListenOptions & AuditFlags & { replaceStores?: boolean; workersKubeconfig?: string },
+  options: RoleOptions & RoleListenOptions & AuditFlags & { replaceStores?: boolean; partition?: string; workersKubeconfig?: string },
 ): Promise<number> {
   return await runRole('stores', options, async ({ client, log, dataDir, fail }) => {
     const { startStoresProcess } = await roles.stores()
     const { url, notReady, stop } = await startStoresProcess({
       ...{ client, log, dataDir, names: options.tlsSan, advertiseUrl: options.advertiseUrl },
       replace: options.replaceStores === true,
+      partition: options.partition,
       workersKubeconfig: options.workersKubeconfig,
       audit: auditOptions(options, dataDir),
       onLost: fail,

@@ -1,13 +1,14 @@
+import { consoleOptions } from '../console-options.ts'
 import { beginLeanStart } from '../lean-start.ts'
 import { collect, type DeclareCommand, duration, durationBetween, positiveInteger, serverOptions } from '../options.ts'
 
 export const declare: DeclareCommand = (program, exitWith) => {
-  serverOptions(program.command('up'))
+  consoleOptions(serverOptions(program.command('up')))
     .description('run the API server, controllers and workers in one process')
     .option('--tls-san <name>', 'extra host name or IP address for the TLS certificate (repeatable)', collect, [])
     .option(
       '--health-address <host:port>',
-      'address of /livez, /readyz, /metrics and the status page; port 0 picks a free port',
+      'address of the console, /livez, /readyz, /metrics and /queue; port 0 picks a free port',
       '127.0.0.1:7467',
     )
     .option('--allow-path <dir>', 'directory that Stacks may read through source.path (repeatable)', collect, [])

@@ -5,6 +5,7 @@ import { dataDirectory, findKubeconfig } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
 import { formatError } from '../cli-error.ts'
 import { errPaint, note, outPaint, print } from '../console.ts'
+import { type ConsoleFlags, consoleSettings } from '../console-options.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
 import { FleetWatch } from '../fleet/watch-fleet.ts'
@@ -21,7 +22,7 @@ import { packageVersion } from '../version.ts'
 import { workerLauncher } from '../worker-launcher.ts'
 import { definesKinds } from './apply.ts'
 
-export type UpOptions = {
+export type UpOptions = ConsoleFlags & {
   data?: string
   listen: string
   healthAddress: string
@@ -142,6 +143,7 @@ async function start(
       approvalTimeoutMs: parseDuration(options.approvalTimeout),
       workerLeaseMs: parseDuration(options.workerLeaseDuration),
       replaceStores: options.replaceStores === true,
+      console: consoleSettings(options, 'up'),
       audit: auditOptions(options, dataDir),
       launcher: workerLauncher,
       version: packageVersion(),
@@ -161,7 +163,7 @@ function banner(app: AllInOne, dataDir: string, paint: Paint): string[] {
     row('API', app.apiUrl),
     // The link has a token, which is not for logs.
     row('console', process.stdout.isTTY ? app.consoleLink() : `${app.httpUrl}/console/`),
-    row('status page', process.stdout.isTTY ? app.statusPageLink : app.httpUrl),
+    row('health', app.httpUrl),
     row('kubeconfig', app.kubeconfigPath),
     row('data', dataDir),
     '',

@@ -77,7 +77,7 @@ export async function readClusterFacts(client: Client): Promise<ClusterFacts> {
   const servesRoles = isEmbedded && (await servesJoins(client))
   const servesPolicies = await known(() => checks.servesPolicies(client))
   const policies = 'value' in servesPolicies && servesPolicies.value
-  const names = ['controller', 'stores', 'join-service', 'pool'] as const
+  const names = ['controller', 'stores', 'join-service', 'pool', 'console-server'] as const
   const [crds, manifests, installerLacks, components, storageClasses, claims, podSecurity] = await Promise.all([
     known(async () => {
       const state = await readCrdState(client)

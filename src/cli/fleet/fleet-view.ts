@@ -50,6 +50,8 @@ function fleetRow(stack: Stack, runs: readonly Run[], outcome: StackOutcome, now
       return { ...row, state, tone: 'good', detail: readyText(stack), time }
     case 'AwaitingApproval':
       return { ...row, state: 'Approval', tone: 'attention', detail, time }
+    case 'PlanRejected':
+      return { ...row, state: 'Rejected', tone: 'attention', detail, time }
     case 'Drifted':
       return { ...row, state, tone: 'attention', detail, time }
     case 'Failed':

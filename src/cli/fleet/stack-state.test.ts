@@ -37,6 +37,7 @@ for (const [state, conditions] of [
   ],
   ['Failing', [condition('Ready', 'False', 'PersistentFailure'), condition('Reconciling', 'True', 'PersistentFailure')]],
   ['Failed', [condition('Ready', 'False', 'RetriesExhausted'), condition('Stalled', 'True', 'RetriesExhausted')]],
+  ['PlanRejected', [condition('Ready', 'False', 'PlanRejected'), condition('Stalled', 'True', 'PlanRejected')]],
   ['EngineNotFound', [condition('Ready', 'False', 'EngineNotFound'), condition('Stalled', 'True', 'EngineNotFound')]],
 ] as const) {
   const [ready] = conditions

@@ -14,7 +14,7 @@ import {
 } from '../../stores/state/index.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { storeError } from '../store-error-message.ts'
+import { storeError } from '../store-error.ts'
 import { userName } from '../user-name.ts'
 import type { StateKind } from './state-kind.ts'
 

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import type { Session, SignIn, SignInOptions } from '../protocol/index.ts'
+import { type Session, type SignIn, type SignInOptions, type SignInProblem, signInProblems } from '../protocol/index.ts'
 import { RequestError, request, setCsrfToken, whenSignedOut } from './request.ts'
 
 export type SessionState =
@@ -11,7 +11,10 @@ export type SessionState =
 
 export const sessionState = signal<SessionState>({ kind: 'loading' })
 const anyMethod: SignInOptions = { methods: ['token'] }
-whenSignedOut(options => signedOut(options, sessionState.value.kind === 'signed-in' ? 'the session has ended' : undefined))
+whenSignedOut(options => {
+  const { value } = sessionState
+  signedOut(options, value.kind === 'signed-out' ? value.message : value.kind === 'signed-in' ? 'the session has ended' : undefined)
+})
 
 /** Of the user who is signed in. Only the shell and what it contains may call it: it is shown with a session only. */
 export function currentSession(): Session {
@@ -22,8 +25,9 @@ export function currentSession(): Session {
 
 /** Signs in with the one-time link in the address, if there is one, and reads the session otherwise. */
 export async function startSession(): Promise<void> {
-  const link = takeLink()
+  const { token: link, problem } = takeFragment()
   try {
+    if (problem !== undefined) signedOut(anyMethod, problemTexts[problem])
     if (link === undefined) accept(await request<Session>('GET', 'session'))
     else
       await signIn({ link }).catch(async error => {
@@ -53,11 +57,13 @@ export async function signInAgain(token: string): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await request('DELETE', 'session').catch(() => {})
-  signedOut(anyMethod)
+  signedOut()
 }
 
-export function signedOut(options: SignInOptions = anyMethod, message?: string): void {
-  sessionState.value = { kind: 'signed-out', options, ...(message !== undefined && { message }) }
+export function signedOut(options?: SignInOptions, message?: string): void {
+  sessionState.value = { kind: 'signed-out', options: options ?? anyMethod, ...(message !== undefined && { message }) }
+  // The answer has the ways to sign in.
+  if (!options) request('GET', 'session').catch(() => {})
 }
 
 function accept(session: Session): void {
@@ -68,16 +74,24 @@ function accept(session: Session): void {
 /** A link that is opened while the page is open changes only the part of the address after the `#`. */
 export function watchLinks(): void {
   window.addEventListener('hashchange', () => {
-    if (location.hash.includes('token=')) void startSession()
+    if (/[#&](token|problem)=/.test(location.hash)) void startSession()
   })
 }
 
 /** The token leaves the address and the history before it is sent, so that neither keeps it. */
-function takeLink(): string | undefined {
-  const token = new URLSearchParams(location.hash.slice(1)).get('token')
-  if (token === null) return undefined
-  history.replaceState(null, '', location.pathname + location.search)
-  return token
+function takeFragment(): { token: string | undefined; problem: SignInProblem | undefined } {
+  const values = new URLSearchParams(location.hash.slice(1))
+  const token = values.get('token') ?? undefined
+  const problem = signInProblems.find(each => each === values.get('problem'))
+  if (token !== undefined || problem !== undefined) history.replaceState(null, '', location.pathname + location.search)
+  return { token, problem }
+}
+
+const problemTexts: Readonly<Record<SignInProblem, string>> = {
+  unavailable: 'the provider cannot be reached: see the log of the console',
+  expired: 'the sign-in was not begun in this browser, or took longer than 10 minutes: try again',
+  denied: 'the provider has not signed you in',
+  rejected: 'the answer of the provider was rejected: see the log of the console',
 }
 
 const activeEveryMs = 60_000

@@ -85,6 +85,11 @@ export class Projections {
     return found.sort((a, b) => b.createdMs - a.createdMs || (a.key < b.key ? 1 : -1))
   }
 
+  /** The Stacks of one namespace, in no order. */
+  stacksIn(namespace: string): Stack[] {
+    return (this.#sources.stacks.list() as Stack[]).filter(({ metadata }) => metadata.namespace === namespace)
+  }
+
   #stackRow(stack: Stack): StackRow {
     const { namespace = '' } = stack.metadata
     const active = [...(this.#active.get(objectKey(stack)) ?? [])].sort(([, a], [, b]) => b - a)[0]?.[0]

@@ -41,7 +41,7 @@ export function stackRow(stack: Stack, active: RunRow | undefined, tenant: strin
     message: shortened(message),
     ...(status?.resources !== undefined && { resources: status.resources }),
     ...(active && { activeRun: active.name, phase: active.phase, ...(active.progress && { progress: active.progress }) }),
-    ...(awaits && { plan: { ...countsOf(plan), digest: plan.digest, runName: plan.runName, resourceVersion: metadata.resourceVersion } }),
+    ...(awaits && { plan: { ...countsOf(plan), digest: plan.digest, runName: plan.runName } }),
     suspended: spec.suspend === true,
     labels: metadata.labels ?? {},
     createdMs: Date.parse(metadata.creationTimestamp),
@@ -56,6 +56,7 @@ function sinceOf({ metadata, status }: Stack, state: StackRow['state']): string 
   const changed = (type: string) => findCondition(status?.conditions, type)?.lastTransitionTime
   if (state === 'Deleting') return metadata.deletionTimestamp
   if (state === 'AwaitingApproval') return changed('AwaitingApproval')
+  if (state === 'PlanRejected') return status?.rejection?.at
   if (state === 'Failed' || state === 'EngineNotFound') return status?.failingSince ?? changed('Stalled')
   if (state === 'Failing') return status?.failingSince
   return changed('Ready') ?? metadata.creationTimestamp

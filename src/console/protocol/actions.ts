@@ -5,10 +5,12 @@ export const actionNames = [
   'plan-destroy',
   'refresh',
   'approve',
+  'reject',
   'cancel',
   'suspend',
   'resume',
   'destroy',
+  'rollback',
   'drain',
   'cordon',
   'uncordon',
@@ -16,26 +18,34 @@ export const actionNames = [
 export type ActionName = (typeof actionNames)[number]
 
 /** They ask for the name of the object, and for a sign-in of the last minutes. */
-export const destructiveActions: ReadonlySet<ActionName> = new Set<ActionName>(['destroy'])
+export const destructiveActions: ReadonlySet<ActionName> = new Set<ActionName>(['destroy', 'rollback'])
 
 export type ActionRequest = {
   readonly action: ActionName
   /** Undefined for a Worker. */
   readonly namespace?: string
   readonly name: string
-  /** Of an approval or a destruction: the digest of the plan that was shown. */
+  /** Of an approval, a rejection or a destruction: the digest of the plan that was shown. */
   readonly digest?: string
   /** Of the object when it was shown: the action is rejected if it has changed since. */
   readonly resourceVersion?: string
+  /** Of a rejection: why, for others to read. */
+  readonly reason?: string
+  /** Of a rollback: the version of the state that becomes the current one, and the one that was when the user looked. */
+  readonly version?: number
+  readonly currentVersion?: number
   /** Of a destructive action: the name of the object, as the user has typed it. */
   readonly confirmation?: string
 }
 
+/** What is done with many Stacks: a plan is approved only on the page that shows it (invariant 11). */
+export const bulkActionNames = ['run', 'cancel', 'suspend', 'resume'] as const satisfies readonly ActionName[]
+
 /** An action on everything that a filter matches, or on the Stacks that are named. */
 export type BulkRequest = {
-  readonly action: 'run' | 'cancel' | 'suspend' | 'resume' | 'approve'
+  readonly action: (typeof bulkActionNames)[number]
   readonly filter?: string
-  readonly stacks?: readonly { readonly key: string; readonly digest?: string; readonly resourceVersion?: string }[]
+  readonly stacks?: readonly { readonly key: string }[]
   /** How many the user has seen: more or fewer now, and nothing is done. */
   readonly expected: number
 }

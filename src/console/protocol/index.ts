@@ -5,11 +5,13 @@
  * Types and pure functions only: the page is built from it too, so nothing here imports Node or the rest of Oarlock at run time.
  */
 export type { Action, ActionName, ActionRequest, ActionResult, BulkRequest, BulkResult } from './actions.ts'
-export { actionNames, destructiveActions } from './actions.ts'
+export { actionNames, bulkActionNames, destructiveActions } from './actions.ts'
 export { type Filter, FilterError, filterFields, matchesFilter, parseFilter } from './filter.ts'
 export { apiPath, csrfHeader, type ErrorBody, pagePath, type SignIn, type SignInOptions } from './paths.ts'
 export type * from './rows.ts'
 export { phaseTones, stateTones } from './rows.ts'
-export type { Session, SignInMethod } from './session.ts'
+export { recentSignInMs, type Session, type SignInMethod, type SignInProblem, signInProblems, signInTooOld } from './session.ts'
+export type * from './stack-details.ts'
+export { maxAttributeChanges, maxGraphNodes, maxResourceChanges, stackSections } from './stack-details.ts'
 export type * from './views.ts'
 export { defaultPageSize, deltaIntervalMs, historySeries, intervalSeries, maxPageSize, poolSeries } from './views.ts'

@@ -10,6 +10,8 @@ export type StackState =
   | 'Drifted'
   | 'AwaitingApproval'
   | 'Failed'
+  /** A user has rejected its plan. */
+  | 'PlanRejected'
   | 'EngineNotFound'
   | 'Suspended'
   | 'Deleting'
@@ -22,6 +24,7 @@ export const stateTones: Readonly<Record<StackState, Tone>> = {
   Drifted: 'attention',
   AwaitingApproval: 'attention',
   Failed: 'bad',
+  PlanRejected: 'attention',
   EngineNotFound: 'bad',
   Suspended: 'idle',
   Deleting: 'busy',
@@ -60,8 +63,8 @@ export type StackRow = {
   readonly activeRun?: string
   readonly phase?: string
   readonly progress?: { readonly done: number; readonly total: number }
-  /** That awaits approval. `resourceVersion` is the Stack's when it was shown: an approval of several names it. */
-  readonly plan?: PlanCounts & { readonly digest: string; readonly runName: string; readonly resourceVersion: string }
+  /** That awaits approval. */
+  readonly plan?: PlanCounts & { readonly digest: string; readonly runName: string }
   readonly suspended: boolean
   readonly labels: Readonly<Record<string, string>>
   readonly createdMs: number

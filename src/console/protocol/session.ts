@@ -11,9 +11,20 @@ export type Session = {
   /** After so long without a click or a key the session ends. */
   readonly idleTimeoutMs: number
   readonly expiresAtMs: number
-  /** When the user has signed in last: destructive actions want it to be recent. */
+  /** A path that a browser opens to sign in again, in another tab. Undefined: with a token or a link. */
+  readonly signInAgain?: string
+  /** When the user was authenticated last: destructive actions want it to be recent. 0: not known. */
   readonly authenticatedAtMs: number
   /** What is configured: others are not shown. */
   readonly features: readonly ('tenants' | 'partitions' | 'controllers')[]
   readonly version: string
 }
+
+/** Destructive actions want a sign-in that is no older. */
+export const recentSignInMs = 5 * 60_000
+/** Reason of the answer (status 401) to an action that wants a more recent sign-in: the session continues. */
+export const signInTooOld = 'SignInTooOld'
+
+/** Why a sign-in with the OIDC provider failed, behind `#problem=` of the page's address; the log of the console has the error. */
+export const signInProblems = ['unavailable', 'expired', 'denied', 'rejected'] as const
+export type SignInProblem = (typeof signInProblems)[number]

@@ -140,6 +140,8 @@ export type StreamMessage =
   /** The first. `resumed`: the server still has the views, and sends what has changed since. */
   | { readonly type: 'hello'; readonly stream: string; readonly resumed: boolean; readonly serverMs: number }
   | ViewDelta
+  /** Every few seconds, so that the page knows that what it shows is current. */
+  | { readonly type: 'beat'; readonly serverMs: number }
   /** The session has ended: the page asks the user to sign in. */
   | { readonly type: 'signed-out'; readonly reason: string }
 

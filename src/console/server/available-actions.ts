@@ -50,6 +50,14 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
       command: command('approve'),
       why: plan ? undefined : 'no plan awaits approval',
     },
+    ...(plan
+      ? [
+          {
+            ...{ name: 'reject' as const, label: 'Reject the plan', command: command('reject') },
+            needs: [{ verb: 'update', resource: 'stacks' as const, subresource: 'approval' }],
+          },
+        ]
+      : []),
     spec.suspend
       ? { name: 'resume', label: 'Resume', needs: [updateStack], command: command('resume'), why: deleting }
       : { name: 'suspend', label: 'Suspend', needs: [updateStack], command: command('suspend'), why: deleting },

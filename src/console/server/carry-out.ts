@@ -3,6 +3,7 @@ import { annotations, formatRunRequest, type RequestType, runResource, stackReso
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
+import { rollbackState } from './stack/index.ts'
 
 /**
  * Carries out an action with the rights of the user, as the command line does: the API server and its admission decide whether it is allowed.
@@ -13,7 +14,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
   const { action, namespace, name, digest, resourceVersion } = request
   const stacks = client.resource(stackResource)
   const workers = client.resource(workerResource)
-  const annotate = async (values: Record<string, string>, version?: string) => {
+  const annotate = async (values: Record<string, string | null>, version?: string) => {
     await stacks.patch(
       name,
       { metadata: { annotations: values } },
@@ -44,6 +45,20 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
         resourceVersion,
       )
       return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} approved`
+    case 'reject':
+      if (digest === undefined || resourceVersion === undefined || (request.reason !== undefined && typeof request.reason !== 'string'))
+        throw new StatusError('BadRequest', 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
+      await annotate(
+        {
+          [annotations.rejectedPlan]: digest,
+          [annotations.rejectedBy]: user,
+          [annotations.rejectedAt]: new Date().toISOString(),
+          // Null removes that of an earlier rejection.
+          [annotations.rejectionReason]: request.reason?.trim() || null,
+        },
+        resourceVersion,
+      )
+      return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} rejected`
     case 'destroy':
       if (digest === undefined || resourceVersion === undefined)
         throw new StatusError(
@@ -51,6 +66,12 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
           'a destruction names the digest of the plan of destruction and the resourceVersion that were shown',
         )
       return await destroy(client, request, digest, resourceVersion)
+    case 'rollback':
+      if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))
+        throw new StatusError('BadRequest', 'a rollback names the version of the state, and the current version that was shown')
+      return await rollbackState(client, user, {
+        ...{ namespace: namespace ?? '', name, version: request.version as number, currentVersion: request.currentVersion as number },
+      })
     case 'cancel':
       await client.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace })
       return `run/${name}: cancellation requested`

@@ -1,4 +1,5 @@
 import { StatusError } from '../../kubernetes/object/index.ts'
+import { storeErrorMessage } from '../../stores/state/index.ts'
 import type { ErrorBody } from '../protocol/index.ts'
 
 export const isForbidden = (error: unknown) => error instanceof StatusError && error.code === 403
@@ -6,7 +7,8 @@ export const isNotFound = (error: unknown) => error instanceof StatusError && er
 
 /** What the page is sent of an error. Errors other than those of the API server and the stores are for the log only. */
 export function errorBody(error: unknown): ErrorBody | undefined {
-  if (error instanceof StatusError) return { code: error.code, reason: error.reason, message: error.message }
+  if (error instanceof StatusError) return { code: error.code, reason: error.reason, message: storeErrorMessage(error) ?? error.message }
+  if ((error as Error)?.name === 'LimitExceededError') return { code: 429, reason: 'TooManyRequests', message: (error as Error).message }
   if ((error as Error)?.name === 'ConnectionError') return { code: 503, reason: 'ServiceUnavailable', message: (error as Error).message }
   return undefined
 }

@@ -5,6 +5,8 @@
  * is a request with the user's own credential, so the API server and the stores decide (`sessions.ts`).
  * Out of scope: how rows are made (`console/projection/`), listeners and processes (`app/`).
  */
-export { ConsoleServer, type ConsoleServerOptions } from './console-handler.ts'
+export { ConsoleServer } from './console-handler.ts'
+export { type OidcOptions, OidcProvider } from './oidc-provider.ts'
 export { OneTimeLinks } from './one-time-links.ts'
+export type { ConsoleServerOptions } from './options.ts'
 export type { ConsoleUser, Credential } from './sessions.ts'

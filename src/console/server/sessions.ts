@@ -1,5 +1,4 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { Client } from '../../kubernetes/client/index.ts'
 import type { SignInMethod } from '../protocol/index.ts'
 
 export type ConsoleUser = {
@@ -9,22 +8,25 @@ export type ConsoleUser = {
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
-/** What the requests of a session are sent with. Local: the process may issue credentials of its users itself. */
+/** What the requests of a session are sent with. Local: the process may act for its users itself. */
 export type Credential = { readonly kind: 'local' } | { readonly kind: 'token'; readonly token: string }
 
-export type SessionRecord = {
-  /** Never leaves the process: the cookie has a secret whose hash is this. */
-  readonly id: string
+/** Of a user who has signed in. */
+export type NewSession = {
   readonly user: ConsoleUser
   readonly credential: Credential
   readonly method: SignInMethod
+  /** When the user was last authenticated, for actions that want it to be recent. 0: not known. */
+  authenticatedMs: number
+}
+
+export type SessionRecord = NewSession & {
+  /** Never leaves the process: the cookie has a secret whose hash is this. */
+  readonly id: string
   readonly csrfToken: string
   readonly createdMs: number
   /** When the user last clicked or typed. */
   activeMs: number
-  /** When the user last signed in, for actions that want it to be recent. */
-  authenticatedMs: number
-  client?: Promise<Client>
 }
 
 export type SessionLimits = {
@@ -57,12 +59,12 @@ export class Sessions {
   }
 
   /** Returns the secret for the cookie. */
-  create(user: ConsoleUser, credential: Credential, method: SignInMethod): { readonly secret: string; readonly session: SessionRecord } {
+  create({ user, credential, method, authenticatedMs }: NewSession): { readonly secret: string; readonly session: SessionRecord } {
     const nowMs = this.#nowMs()
     const secret = randomBytes(32).toString('base64url')
     const session: SessionRecord = {
       ...{ id: hash('sha256', secret), user, credential, method, csrfToken: randomBytes(24).toString('base64url') },
-      ...{ createdMs: nowMs, activeMs: nowMs, authenticatedMs: nowMs },
+      ...{ createdMs: nowMs, activeMs: nowMs, authenticatedMs },
     }
     this.#sessions.set(session.id, session)
     while (this.#sessions.size > this.#limits.maxSessions) {

@@ -93,9 +93,10 @@ export class Stream {
     }
   }
 
-  /** A comment, which keeps proxies from closing the connection and shows the page that it lives. */
+  /** Keeps proxies from closing the connection, and shows the page that it lives. A page that misses one has missed nothing: it has no number of its own. */
   beat(): void {
-    this.#response?.write(':\n\n')
+    const message: StreamMessage = { type: 'beat', serverMs: this.#sources.nowMs() }
+    this.#response?.write(`id: ${this.#lastId}\ndata: ${JSON.stringify(message)}\n\n`)
   }
 
   end(reason: string): void {

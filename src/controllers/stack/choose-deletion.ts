@@ -8,6 +8,7 @@ import type { UserLock } from './decision.ts'
 import type { StackFacts } from './facts.ts'
 import type { StackRecord } from './fold-runs.ts'
 import { specVersionOf } from './inputs.ts'
+import { isPlanRejected } from './rejection.ts'
 import {
   consecutiveLostRuns,
   endedAtMs,
@@ -33,6 +34,8 @@ export type DeletionChoice =
   | { readonly kind: 'resolvingDestroySource' }
   /** The plan in the record waits for approval by a user. */
   | { readonly kind: 'awaitDestroyApproval' }
+  /** A user has rejected the plan in the record. */
+  | { readonly kind: 'destroyPlanRejected' }
   | { readonly kind: 'destroyCanceled'; readonly last: Run }
   /** The resources are destroyed, or that is planned for approval, not before `planned.atMs`. */
   | { readonly kind: 'destroy'; readonly planned: PlannedRun; readonly isStalled: boolean }
@@ -86,6 +89,7 @@ const isPlanOfDeletion = (run: Run, { settings }: StackFacts): boolean =>
   run.spec.type === 'Plan' && (phaseOf(run) === 'Succeeded' || !settings.manualApproval)
 
 function chooseWithPlan(facts: StackFacts, last: Run | undefined): DeletionChoice {
+  if (isPlanRejected(facts.record)) return { kind: 'destroyPlanRejected' }
   const approved = approvedPlan(facts)
   if (!approved) return { kind: 'awaitDestroyApproval' }
   const recovery = last && isLost(last) ? recoverLost(facts, last) : undefined

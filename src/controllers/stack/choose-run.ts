@@ -5,6 +5,7 @@ import { consecutiveCrashes, crashLimit } from './crashed-workers.ts'
 import { changeType, type RunKind, requestedKind, type StackFacts } from './facts.ts'
 import { changeReason, type Inputs, inputsOf, sameInputs, specVersionOf } from './inputs.ts'
 import { jitteredIntervalMs } from './jitter.ts'
+import { isPlanRejected } from './rejection.ts'
 import { poisonCount } from './repeated-failure.ts'
 import { consecutiveLostRuns, endedAtMs, isAdHocRun, isLost, isOutdatedPlan, isStateLocked, isUnattempted } from './run-status.ts'
 import { retryDelayMs, type Settings } from './settings.ts'
@@ -38,6 +39,8 @@ export type RunChoice =
   | { readonly kind: 'inSync' }
   /** The plan in the record waits for approval by a user. */
   | { readonly kind: 'awaitApproval' }
+  /** A user has rejected the plan in the record. */
+  | { readonly kind: 'planRejected' }
   /** No Run would succeed until a user changes something. */
   | { readonly kind: 'poisoned'; readonly last: Run; readonly count: number }
   /** The last Runs have crashed their workers; `last` is the newest that did. */
@@ -63,6 +66,7 @@ export function chooseRun(facts: StackFacts, inputs: Inputs): RunChoice {
 
   const crashes = consecutiveCrashes(runs, specVersionOf(input.stack), run => !isAdHocRun(run))
   if (record.plan && settings.manualApproval && sameInputs(record.plan, inputs)) {
+    if (isPlanRejected(record)) return { kind: 'planRejected' }
     const approved = approvedPlan(facts)
     if (!approved) return { kind: 'awaitApproval' }
     if (crashes.length >= crashLimit) return { kind: 'crashing', last: crashes[0]!, count: crashes.length }

@@ -17,6 +17,7 @@ type Step =
   | { do: 'assign'; name: string }
   | { do: 'request'; name: string; type: string; id: number; options: string }
   | { do: 'approve'; name: string; digest: 'newest' | 'other'; isAgain: boolean }
+  | { do: 'reject'; name: string; digest: 'newest' | 'other' | 'none' }
   | { do: 'require'; policy: ApprovalPolicy | undefined }
   | { do: 'destroySource'; name: string; source: 'Current' | '' }
   | { do: 'deleteRun'; name: string }
@@ -69,6 +70,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       name,
       digest: fc.constantFrom('newest' as const, 'other' as const),
       isAgain: fc.boolean(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('reject' as const),
+      name,
+      digest: fc.constantFrom('newest' as const, 'other' as const, 'none' as const),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('require' as const), policy: fc.constantFrom('Required' as const, undefined) }) },
@@ -152,6 +161,11 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
         ...(next.isAgain && { approvedAt: rfc3339(simulator.nowMs) }),
       })
       return
+    case 'reject': {
+      const digests = { newest: stack?.status?.plan?.digest ?? 'sha256:other', other: 'sha256:other', none: '' }
+      simulator.annotate(next.name, { rejectedPlan: digests[next.digest] })
+      return
+    }
     case 'require':
       simulator.approvalPolicy = next.policy
       simulator.settle()

@@ -14,6 +14,7 @@ import { failureReason, formatFailure, formatTime } from './messages.ts'
 import { reconcilingWith, sourceErrorConditions } from './outlook-conditions.ts'
 import { formatPersistent, persistentRunFailure } from './persistent-failure.ts'
 import { restoredConditions, stateErrorConditions, stateLockedConditions } from './recovery-conditions.ts'
+import { formatRejected } from './rejection.ts'
 
 const orphanHint = 'set spec.deletion to Orphan to keep the resources'
 
@@ -56,6 +57,8 @@ export function deletionConditions(facts: StackFacts, choice: DeletionChoice): S
       const message = `Deletion is waiting. ${formatAwaitingApproval(facts)}, or ${orphanHint}`
       return awaitingApprovalCondition(approvalReason(facts), message)
     }
+    case 'destroyPlanRejected':
+      return stalledCondition('PlanRejected', `Deletion is waiting. ${formatRejected(facts)}, or ${orphanHint}`)
     case 'destroyCanceled': {
       const request = `request another Run with ${oarlockCommand('run', input.stack.metadata)}, or ${orphanHint}`
       return stalledCondition('RunCanceled', `Deletion is waiting: Run ${choice.last.metadata.name} was canceled; ${request}`)

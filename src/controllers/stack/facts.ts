@@ -20,6 +20,7 @@ import { pendingDestroyPlan } from './destroy-plan.ts'
 import { type Destruction, type LazyDestruction, lazyDestruction } from './destruction.ts'
 import { foldRuns, observeRun, type RunHistory, type StackRecord } from './fold-runs.ts'
 import { areApplied, type Inputs, inputsOf, type SpecVersion, sameInputs, specVersionOf } from './inputs.ts'
+import { recordRejection, voidRejectionEvents } from './rejection.ts'
 import { isAdHocRun, isDestroyPlan, isLifecycleRun, ownRuns } from './run-status.ts'
 import { type Settings, settingsOf } from './settings.ts'
 
@@ -76,7 +77,12 @@ export function foldFacts(input: StackInput): StackFacts {
   const request = requested && 'problem' in requested ? undefined : requested
   const rejected = requested && 'problem' in requested ? requested : undefined
   const inSync = areApplied(inputs, record.applied)
-  const events = [...history.events, ...voidApprovalEvents(stack, record), ...(rejected ? [rejectedRequestEvent(rejected)] : [])]
+  const events = [
+    ...history.events,
+    ...voidApprovalEvents(stack, record),
+    ...voidRejectionEvents(stack, record),
+    ...(rejected ? [rejectedRequestEvent(rejected)] : []),
+  ]
   const facts = {
     ...{ input, settings, isDeleting, runs, active, last, drifted, events, inputs, destruction, inSync, request },
     record: rejected ? { ...record, handledRequest: rejected.value } : record,
@@ -167,6 +173,7 @@ function withoutOutdated(
       ...record,
       plan,
       approval: recordApproval(input, { plan, approval: record.approval }),
+      rejection: recordRejection(input, { plan, rejection: record.rejection }),
       ...(hasNewInputs && { failures: undefined, failingSince: undefined }),
       sameFailure: failuresOfSpec(record.sameFailure, current, last),
     },
@@ -200,7 +207,15 @@ function factsOfDeletion(
   destruction: Destruction | undefined,
 ): Pick<StackFacts, 'record' | 'inputs'> {
   const plan = settings.manualApproval && destruction ? pendingDestroyPlan(runs, destruction) : undefined
-  return { inputs: destruction?.inputs, record: { ...record, plan, approval: recordApproval(input, { plan, approval: record.approval }) } }
+  return {
+    inputs: destruction?.inputs,
+    record: {
+      ...record,
+      plan,
+      approval: recordApproval(input, { plan, approval: record.approval }),
+      rejection: recordRejection(input, { plan, rejection: record.rejection }),
+    },
+  }
 }
 
 /** Whether the condition is still reported. */

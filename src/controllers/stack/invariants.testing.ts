@@ -35,6 +35,8 @@ export function checkCreation({ stack, run: { name, spec }, runs, hasFinalizer, 
   assert.ok(spec.approvedPlan)
   const { runName: planned, expiresAt } = spec.approvedPlan
   assert.ok(Date.parse(expiresAt ?? '') > nowMs, `${name} applies after the approval has expired`)
+  const { rejection } = stack.status ?? {}
+  assert.ok(!rejection || rejection.runName !== planned, `${name} applies a plan that was rejected`)
   // Once: only a Run that was lost, or that no worker had, may be followed by another one with the same approval.
   const used = runs.find(
     run => run.spec.approvedPlan?.runName === planned && ['Succeeded', 'Failed'].includes(phaseOf(run)) && !isLost(run),

@@ -39,6 +39,7 @@ import {
 } from './messages.ts'
 import { type Attempts, formatAttempts, formatPersistent, isPersistent, persistentRunFailure } from './persistent-failure.ts'
 import { restoredConditions, stateErrorConditions, stateLockedConditions } from './recovery-conditions.ts'
+import { formatRejected } from './rejection.ts'
 import { consecutiveLostRuns, hasChanges, isAdHocRun, isDestroyPlan, isDrained, isLifecycleRun, isPartial } from './run-status.ts'
 
 const sourceErrorMark = '. The source cannot be resolved at present: '
@@ -73,6 +74,8 @@ export function outlookConditions(facts: StackFacts, outlook: Outlook): StackCon
       return withSourceError(appliedConditions(facts), sourceError(input))
     case 'awaitApproval':
       return withSourceError(awaitingApprovalCondition(approvalReason(facts), formatAwaitingApproval(facts)), sourceError(input))
+    case 'planRejected':
+      return stalled(facts, 'PlanRejected', formatRejected(facts))
     case 'poisoned': {
       const hint = `No further Run is created; fix the cause, then change the Stack or request a Run: ${oarlockCommand('run', stack.metadata)}`
       return stalled(facts, 'Poisoned', `The last ${outlook.count} Runs failed the same way. ${formatFailure(outlook.last)}. ${hint}`)
@@ -151,6 +154,7 @@ function isFromRuns({ kind }: Outlook): boolean {
     case 'run':
     case 'inSync':
     case 'awaitApproval':
+    case 'planRejected':
     case 'poisoned':
     case 'crashing':
     case 'canceled':

@@ -193,6 +193,32 @@ test('invariant 8: the end of the grace period interrupts the Run of a draining 
   deepEqual(await done, { exitCode: 0 })
 })
 
+test('a worker of a pool host that fails before its first Run leaves its Worker to the host; any other one deletes it', async t => {
+  const ofHost = { workerUid: 'requested' }
+  for (const [options, runs, last] of [
+    [ofHost, 0, 'deregister, keeps the Worker'],
+    [{ ...ofHost, once: true }, 0, 'deregister, keeps the Worker'],
+    [ofHost, 1, 'deregister'],
+    [{ ...ofHost, podUid: 'pod' }, 0, 'deregister'],
+    [{}, 0, 'deregister'],
+  ] as const) {
+    const { name, calls, hooks, done, assign, untilCalled, end } = start(t, options)
+    if (runs > 0) {
+      await assign(`${name}-run`)
+      await untilCalled(`start ${name}-run`)
+      end(`${name}-run`)
+    }
+    hooks.onSupervisorLost?.()
+    deepEqual(await done, { exitCode: 3 })
+    equal(calls.at(-1), last, JSON.stringify(options))
+    equal(calls.includes('status Draining Fenced'), last !== 'deregister')
+  }
+  const stopped = start(t, ofHost)
+  stopped.drain.abort()
+  deepEqual(await stopped.done, { exitCode: 0 })
+  equal(stopped.calls.at(-1), 'deregister')
+})
+
 test('a deleted Run is stopped, and a worker with an abandoned Run drains and exits as fenced', async t => {
   const { calls, done, assign, untilCalled } = start(t)
   await assign('deleted')

@@ -172,11 +172,12 @@ class WorkerProcess {
       this.#supervisor.close()
       this.#logEnd()
       await this.#rejections.settled()
+      const keepsWorker = this.#hasAbandonedRun || (this.#isReportedByHost && (!hasEnded || this.#exitCode !== workerExitCodes.ok))
       // Its Worker remains for a while, and must get no further Run.
-      if (this.#hasAbandonedRun) await this.#startDrain('Fenced')
+      if (keepsWorker) await this.#startDrain('Fenced')
       await this.#statusReporter.close()
       if (hasEnded && this.#isLeftToController) await this.#heartbeat.stopRenewing()
-      else await this.#heartbeat.deregister({ keepsWorker: this.#hasAbandonedRun })
+      else await this.#heartbeat.deregister({ keepsWorker })
       await Promise.all([watchingRuns, watchingWorker])
       this.#store.destroy()
     }
@@ -308,6 +309,12 @@ class WorkerProcess {
     const { isDeregisteredByController, once, slots = 1 } = this.#options
     const hasEndedItsRuns = once && this.#assignments.startedCount >= slots && !this.#hasAbandonedRun
     return isDeregisteredByController === true && hasEndedItsRuns && !this.#isFenced && this.#exitCode === workerExitCodes.ok
+  }
+
+  /** `oarlock pool` reports the exit code in the Worker. Later the start is proven, and a failure is not one of it. */
+  get #isReportedByHost(): boolean {
+    const { workerUid, podUid } = this.#options
+    return workerUid !== undefined && podUid === undefined && this.#assignments.startedCount === 0
   }
 
   #mayHaveMore(): boolean {

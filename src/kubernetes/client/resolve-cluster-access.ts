@@ -27,6 +27,10 @@ export type AccessOptions = {
   selfContained?: boolean | undefined
   context?: string | undefined
   cluster?: ClusterOptions | undefined
+  /** Connects as the holder of this token, in place of the credentials that are found. */
+  bearerToken?: string | undefined
+  /** Connects as this user with these groups, whom the credentials must be allowed to impersonate. Replaces a user of the kubeconfig. */
+  impersonate?: { readonly user: string; readonly groups: readonly string[] } | undefined
 }
 
 /** Where to search; tests pass their own. */
@@ -47,6 +51,14 @@ export async function resolveClusterAccess(
   options: AccessOptions,
   environment: AccessEnvironment = processEnvironment(),
 ): Promise<ClusterAccess> {
+  const { bearerToken, impersonate } = options
+  const { clientCertificate, clientKey, impersonate: configured, ...found } = await findClusterAccess(options, environment)
+  if (bearerToken !== undefined) return { ...found, credentials: { kind: 'token', token: bearerToken } }
+  const user = impersonate ? { user: impersonate.user, groups: [...impersonate.groups] } : configured
+  return { ...found, clientCertificate, clientKey, impersonate: user }
+}
+
+async function findClusterAccess(options: AccessOptions, environment: AccessEnvironment): Promise<ClusterAccess> {
   const { env, home } = environment
   if (options.cluster) return fromOptions(options.cluster)
   if (options.kubeconfig) {

@@ -6,6 +6,7 @@ import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
 import { respondStatus } from '../../../test/support/scripted-server.ts'
 import { configMapResource, createClient, secretResource } from '../client/index.ts'
 import { describeResource } from '../object/index.ts'
+import { VirtualTimers } from '../testing/index.ts'
 import {
   type Controller,
   controller,
@@ -265,6 +266,43 @@ test('invariant 7: when the Lease cannot be renewed, running reconciles are abor
       await eventually(() => calls.length === 2 && manager.isLeader, 'the work to continue')
     },
     { leaderElection: election, log: pino({ level: 'silent' }) },
+  )
+})
+
+test('a process is not healthy while work of a lost leadership ignores its signal, and leads again when it has ended', async () => {
+  const election = { leaseName: 'ctl', namespace: 'a', identity: 'one', leaseDurationMs: 300, renewDeadlineMs: 200, retryPeriodMs: 20 }
+  const timers = new VirtualTimers()
+  await withManager(
+    async ({ api, manager }) => {
+      const ended = Promise.withResolvers<void>()
+      let starts = 0
+      manager.add({
+        start: async signal => {
+          starts++
+          await new Promise(resolve => signal.addEventListener('abort', resolve))
+          await ended.promise
+        },
+      })
+      await manager.start()
+      await eventually(() => starts === 1, 'the first leadership')
+      api.intercept = ({ path }, response) => {
+        if (!path.includes('/leases')) return false
+        respondStatus(response, 500, 'InternalError')
+        return true
+      }
+      await eventually(() => !manager.isLeader, 'the loss')
+      api.intercept = undefined
+      await eventually(() => timers.pending > 0, 'the timer')
+      await timers.advance(29_999)
+      equal(manager.healthz().ok, true)
+      await timers.advance(1)
+      deepEqual(manager.healthz().reasons, ['the end of a lost leadership failed: 1 tasks still run although their signal aborted'])
+      equal(starts, 1)
+      ended.resolve()
+      await eventually(() => starts === 2 && manager.isLeader, 'the next leadership')
+      equal(manager.healthz().ok, true)
+    },
+    { leaderElection: election, log: pino({ level: 'silent' }), timers },
   )
 })
 

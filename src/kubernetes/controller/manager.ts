@@ -72,6 +72,9 @@ const releaseTimeoutMs = 5_000
 /** Without a sign, a provider whose CRDs were forgotten looks as if it had nothing to do. */
 const missingCrdWarningMs = 5_000
 
+/** How long the work of a lost leadership may take to end before the process is not healthy: it does not contend before. */
+const endOfLeadershipMs = 30_000
+
 /** How long the stop waits, after the grace period, for reconciles that ignore their signal. */
 const abortGraceMs = 1_000
 
@@ -485,12 +488,23 @@ export class Manager {
           else if (this.#aborting.signal.aborted) leadership.aborting.abort(this.#aborting.signal.reason)
           else
             this.#aborting.signal.addEventListener('abort', () => leadership.aborting.abort(this.#aborting.signal.reason), { once: true })
-          await Promise.all(leadership.running)
+          await this.#endOf(leadership.running)
           this.#leadership = undefined
           this.#metrics.leader(options.leaseName, false)
         },
       })
       .catch(error => this.#fail('leader election', error))
+  }
+
+  /** Resolves when the work of a leadership has ended. After a lost Lease, what ignores its signal is a failure: it keeps this process from leading again. */
+  async #endOf(running: ReadonlySet<Promise<void>>): Promise<void> {
+    const name = 'the end of a lost leadership'
+    const cancel = this.#host.timers.after(endOfLeadershipMs, () => {
+      if (!this.#stopping.signal.aborted) this.#fail(name, new Error(`${running.size} tasks still run although their signal aborted`))
+    })
+    await Promise.all(running)
+    cancel()
+    this.#failures.delete(name)
   }
 
   async #stop(graceMs: number): Promise<void> {

@@ -50,4 +50,6 @@ export {
   type VersionInfo,
   type VersionKind,
 } from './state-types.ts'
+export { storeErrorMessage } from './store-error-message.ts'
 export { IncompleteStateError, type StateFileStream, type StreamStateFileOptions, streamStateFile } from './stream-state-file.ts'
+export { addressOf, lineageOf, masked, replacementConflict, type StateSummary, summarizeState, withNewerSerial } from './summarize-state.ts'

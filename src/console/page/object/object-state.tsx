@@ -9,7 +9,7 @@ export function ObjectState({
   error,
   isRead,
 }: {
-  readonly kind: 'Stack' | 'Run' | 'pool'
+  readonly kind: 'Stack' | 'Run' | 'Pool'
   readonly name: string
   readonly error: ViewDelta['error']
   /** Whether the server has answered: it knows no row of the object. */
@@ -19,7 +19,7 @@ export function ObjectState({
   if (message === undefined) return <div class="loading" aria-busy="true" />
   const isMissing = error === undefined || error.code === 'NotFound'
   return (
-    <Notice isError={!isMissing} title={isMissing ? `There is no ${kind} ${name}` : `The ${kind} ${name} cannot be read`}>
+    <Notice isError={!isMissing} title={isMissing ? `There is no ${kind} ${name}` : `${kind} ${name} cannot be read`}>
       <p>{message}</p>
       <a href={pathTo([`${kind.toLowerCase()}s`])}>All {kind}s</a>
     </Notice>

@@ -1,103 +1,63 @@
-import type { PlanCounts, StackFacts } from '../../protocol/index.ts'
-import { Actions } from '../parts/actions.tsx'
-import { PlanChanges, Progress } from '../parts/badge.tsx'
-import { formatNumber } from '../parts/format.ts'
-import { Age, Until } from '../parts/time.tsx'
+import type { ComponentType } from 'preact'
+import { type StackFacts, type StackSection, stackSections } from '../../protocol/index.ts'
+import { lazy } from '../parts/lazy.tsx'
+import { Notice } from '../parts/notice.tsx'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
-import { Conditions } from './conditions.tsx'
-import { DestroyDialog } from './destroy-dialog.tsx'
-import { Facts } from './facts.tsx'
 import { ObjectHeader } from './object-header.tsx'
 import { ObjectState } from './object-state.tsx'
-import { RunList } from './run-list.tsx'
+import { SectionNav } from './section-nav.tsx'
+import { OverviewSection } from './stack/overview-section.tsx'
+import type { SectionProps, StackObject } from './stack/section-props.ts'
 
-type StackObject = {
-  readonly metadata?: { readonly resourceVersion?: string }
-  readonly status?: { readonly plan?: PlanCounts & { readonly digest: string; readonly runName: string } }
+const sections: Readonly<Record<StackSection, readonly [label: string, content: ComponentType<SectionProps>]>> = {
+  overview: ['Overview', OverviewSection],
+  resources: ['Resources', lazy(async () => (await import('./stack/resources-section.tsx')).ResourcesSection)],
+  outputs: ['Outputs', lazy(async () => (await import('./stack/outputs-section.tsx')).OutputsSection)],
+  variables: ['Variables', lazy(async () => (await import('./stack/variables-section.tsx')).VariablesSection)],
+  state: ['State', lazy(async () => (await import('./stack/state-section.tsx')).StateSection)],
+  dependencies: ['Dependencies', lazy(async () => (await import('./stack/dependencies-section.tsx')).DependenciesSection)],
+  drift: ['Drift', lazy(async () => (await import('./stack/drift-section.tsx')).DriftSection)],
+  events: ['Events', lazy(async () => (await import('./stack/events-section.tsx')).EventsSection)],
+  yaml: ['YAML', lazy(async () => (await import('./stack/yaml-section.tsx')).YamlSection)],
 }
 
-export function StackPage({ namespace, name }: { readonly namespace: string; readonly name: string }) {
+/** @param section of the address; undefined for the first. */
+export function StackPage({
+  namespace,
+  name,
+  section = 'overview',
+}: {
+  readonly namespace: string
+  readonly name: string
+  readonly section?: string
+}) {
   const view = useView<StackFacts>({ kind: 'stack', namespace, name })
   const facts = view.facts.value
-  const { row, object } = facts ?? {}
+  const { row, runs = [] } = facts ?? {}
+  const object = (facts?.object ?? {}) as StackObject
   if (!row) return <ObjectState kind="Stack" name={`${namespace}/${name}`} error={view.error.value} isRead={facts !== undefined} />
-  const { metadata, status } = (object ?? {}) as StackObject
-  const version = metadata?.resourceVersion
-  // Of the object, not of the row: the digest and the version of an approval must be of the same moment.
-  const plan = row.plan && status?.plan
+  const known = stackSections.find(each => each === section)
+  const Section = known && sections[known][1]
+  const { lastRun } = object.status ?? {}
   return (
     <article class="object-page">
       <ObjectHeader namespace={namespace} name={name} state={row.state} lead={row.message} />
-      {plan && (
-        <section class="panel" aria-labelledby="plan-title">
-          <h2 id="plan-title">Plan that awaits approval</h2>
-          <p>
-            <PlanChanges plan={plan} /> of <a href={pathTo(['runs', namespace, plan.runName])}>{plan.runName}</a>, digest{' '}
-            <code>{plan.digest.replace(/^sha256:/, '').slice(0, 12)}</code>
-          </p>
-        </section>
+      <SectionNav
+        label="Parts of the Stack"
+        sections={stackSections.map(each => ({
+          label: sections[each][0],
+          href: pathTo(['stacks', namespace, name, ...(each === 'overview' ? [] : [each])]),
+          isCurrent: each === known,
+        }))}
+      />
+      {Section ? (
+        <Section {...{ namespace, name, row, object, runs }} version={`${lastRun?.name} ${lastRun?.phase}`} />
+      ) : (
+        <Notice title={`The page of a Stack has no part ${section}`}>
+          <a href={pathTo(['stacks', namespace, name])}>Overview of the Stack</a>
+        </Notice>
       )}
-      <div class="columns">
-        <section class="panel" aria-labelledby="facts-title">
-          <h2 id="facts-title">Stack</h2>
-          <Facts
-            facts={[
-              ['Engine', row.engine],
-              ['Tenant', row.tenant],
-              ['Pool', row.pool],
-              ['Resources', row.resources === undefined ? undefined : formatNumber(row.resources)],
-              ['Active Run', row.activeRun && <a href={pathTo(['runs', namespace, row.activeRun])}>{row.activeRun}</a>],
-              ['Progress', row.progress && <Progress {...row.progress} />],
-              [
-                'Last Run ended',
-                row.finishedMs && (
-                  <>
-                    <Age ms={row.finishedMs} /> ago
-                  </>
-                ),
-              ],
-              ['Next Run', row.nextRunMs && <Until ms={row.nextRunMs} />],
-              [
-                'Labels',
-                Object.entries(row.labels)
-                  .map(([key, value]) => `${key}=${value}`)
-                  .join(', '),
-              ],
-              [
-                'Created',
-                <>
-                  <Age ms={row.createdMs} /> ago
-                </>,
-              ],
-            ]}
-          />
-        </section>
-        <section class="panel" aria-labelledby="actions-title">
-          <h2 id="actions-title">Actions</h2>
-          <Actions
-            target={{ kind: 'stacks', namespace, name }}
-            version={version ?? ''}
-            dialogs={{
-              destroy: (action, onClose) => (
-                <DestroyDialog action={action} stack={{ namespace, name }} version={version} runs={facts?.runs ?? []} onClose={onClose} />
-              ),
-            }}
-            shown={{
-              ...(plan && { digest: plan.digest, planRun: plan.runName }),
-              ...(version !== undefined && { resourceVersion: version }),
-            }}
-          />
-        </section>
-      </div>
-      <section class="panel" aria-labelledby="conditions-title">
-        <h2 id="conditions-title">Conditions</h2>
-        <Conditions object={object} />
-      </section>
-      <section class="panel" aria-labelledby="runs-title">
-        <h2 id="runs-title">Runs</h2>
-        <RunList runs={facts?.runs ?? []} empty="No Run of this Stack is kept." />
-      </section>
     </article>
   )
 }

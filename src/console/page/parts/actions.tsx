@@ -1,18 +1,27 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { type Action, type ActionName, type ActionRequest, type ActionResult, destructiveActions } from '../../protocol/index.ts'
+import {
+  type Action,
+  type ActionName,
+  type ActionRequest,
+  type ActionResult,
+  destructiveActions,
+  signInTooOld,
+} from '../../protocol/index.ts'
 import { RequestError, request } from '../request.ts'
-import { signInAgain } from '../session.ts'
 import { Command } from './command.tsx'
 import { Dialog } from './dialog.tsx'
 import { Notice } from './notice.tsx'
 import { PlanText } from './plan-text.tsx'
+import { SignInAgain } from './sign-in-again.tsx'
 
 export type Target = { readonly kind: 'stacks' | 'runs' | 'workers'; readonly namespace?: string; readonly name: string }
 
 /** What the user has seen of the object: an approval is of exactly this. `planRun` has made the plan. */
-export type Shown = Pick<ActionRequest, 'digest' | 'resourceVersion'> & { readonly planRun?: string | undefined }
+export type Shown = Pick<ActionRequest, 'digest' | 'resourceVersion' | 'version' | 'currentVersion'> & {
+  readonly planRun?: string | undefined
+}
 
 /** The actions of an object: each with its command; those that are not possible now with the reason. @param version changes when they may have. */
 export function Actions({
@@ -92,12 +101,12 @@ export function Actions({
 
 /** What waits for the user comes first. */
 const ordered = (actions: readonly Action[]) => actions.toSorted((a, b) => Number(isAwaited(b)) - Number(isAwaited(a)))
-const isAwaited = ({ name, enabled }: Action) => name === 'approve' && enabled
+const isAwaited = ({ name, enabled }: Action) => (name === 'approve' || name === 'reject') && enabled
 
 export const nameOf = ({ namespace, name }: Target): string => (namespace === undefined ? name : `${namespace}/${name}`)
 
 type Step =
-  | { readonly kind: 'confirm' }
+  | { readonly kind: 'confirm'; readonly message?: string }
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly message: string }
   | { readonly kind: 'failed'; readonly message: string }
@@ -118,32 +127,40 @@ export function ActionForm({
 }) {
   const [step, setStep] = useState<Step>({ kind: 'confirm' })
   const [confirmation, setConfirmation] = useState('')
+  const [reason, setReason] = useState('')
   // What is approved is what was shown when the user chose to, whatever has arrived since.
   const [seen] = useState(shown)
   const [isPlanShown, setPlanShown] = useState(false)
   const isDestructive = destructiveActions.has(action.name)
   /** Invariant 11: nothing is approved or destroyed that was not shown. */
-  const hasPlan = (action.name === 'approve' || isDestructive) && seen.planRun !== undefined && seen.digest !== undefined
+  const hasPlan =
+    (action.name === 'approve' || action.name === 'reject' || isDestructive) && seen.planRun !== undefined && seen.digest !== undefined
   const { namespace, name } = target
   const carryOut = async () => {
     setStep({ kind: 'running' })
     const body: ActionRequest = {
       ...{ action: action.name, name, ...(namespace !== undefined && { namespace }) },
-      ...(action.name === 'approve' && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
+      ...((action.name === 'approve' || action.name === 'reject') && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
+      ...(action.name === 'reject' && reason.trim() !== '' && { reason }),
       // The plan of a destruction changes the status of its Stack, and so its version, after it was shown.
       ...(isDestructive && { digest: seen.digest, resourceVersion: shown.resourceVersion }),
+      ...(action.name === 'rollback' && { version: seen.version, currentVersion: seen.currentVersion }),
       ...(isDestructive && { confirmation }),
     }
     try {
       const { message } = await request<ActionResult>('POST', 'actions', body)
       setStep({ kind: 'done', message })
     } catch (error) {
-      const wantsSignIn = error instanceof RequestError && error.code === 401
+      const wantsSignIn = error instanceof RequestError && error.reason === signInTooOld
       setStep({ kind: wantsSignIn ? 'sign-in' : 'failed', message: (error as Error).message })
     }
   }
   return step.kind === 'sign-in' ? (
-    <SignInAgain message={step.message} onSignedIn={() => void carryOut()} />
+    <SignInAgain
+      message={step.message}
+      onSignedIn={() => void carryOut()}
+      onSignedInElsewhere={() => setStep({ kind: 'confirm', message: 'You have signed in again: confirm once more.' })}
+    />
   ) : (
     <form
       onSubmit={event => {
@@ -159,18 +176,27 @@ export function ActionForm({
           Exactly the plan with digest <code>{seen.digest.replace(/^sha256:/, '').slice(0, 12)}</code>: no other plan is approved.
         </p>
       )}
+      {action.name === 'reject' && step.kind !== 'done' && (
+        <label class="field">
+          <span>
+            This plan is never applied. Another one follows when the Stack changes, or when a user requests one. Why, for others to read:
+          </span>
+          <input type="text" maxLength={1_000} value={reason} onInput={event => setReason(event.currentTarget.value)} />
+        </label>
+      )}
       <p>The same as:</p>
       <Command text={action.command} />
       {isDestructive && step.kind !== 'done' && (
         <label class="field">
           <span>
-            This destroys what the Stack has made. Type <strong>{name}</strong> to confirm:
+            {action.name === 'rollback' ? 'This replaces the state of the Stack.' : 'This destroys what the Stack has made.'} Type{' '}
+            <strong>{name}</strong> to confirm:
           </span>
           <input type="text" autoComplete="off" value={confirmation} onInput={event => setConfirmation(event.currentTarget.value)} />
         </label>
       )}
       <p aria-live="polite" class={step.kind === 'failed' ? 'problem' : 'result'}>
-        {step.kind === 'done' || step.kind === 'failed' ? step.message : ''}
+        {step.kind === 'running' ? '' : step.message}
       </p>
       <footer>
         <button type="button" onClick={onClose}>
@@ -189,39 +215,6 @@ export function ActionForm({
             {action.label}
           </button>
         )}
-      </footer>
-    </form>
-  )
-}
-
-function SignInAgain({ message, onSignedIn }: { readonly message: string; readonly onSignedIn: () => void }) {
-  const [problem, setProblem] = useState('')
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault()
-    const token = String(new FormData(event.currentTarget as HTMLFormElement).get('token')).trim()
-    try {
-      await signInAgain(token)
-      onSignedIn()
-    } catch (error) {
-      setProblem((error as Error).message)
-    }
-  }
-  return (
-    <form onSubmit={event => void submit(event)}>
-      <p>{message}</p>
-      <label class="field">
-        <span>Token</span>
-        <input name="token" type="password" autoComplete="off" required />
-      </label>
-      <p class="problem" aria-live="polite">
-        {problem}
-      </p>
-      <p class="hint">If you signed in with a link, open the link that this command prints:</p>
-      <Command text="oarlock console" />
-      <footer>
-        <button type="submit" class="primary">
-          Sign in again
-        </button>
       </footer>
     </form>
   )

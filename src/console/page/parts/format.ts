@@ -6,6 +6,13 @@ export const formatNumber = (value: number): string => number.format(value)
 /** `3 Stacks`, `1 Stack`. */
 export const formatCount = (count: number, noun: string): string => `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`
 
+/** `12.3 KiB`; below a KiB `812 B`. */
+export function formatBytes(bytes: number): string {
+  const power = Math.min(4, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
+  const value = bytes / 1024 ** power
+  return `${power === 0 ? bytes : value.toFixed(value < 10 ? 1 : 0)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`
+}
+
 export const formatTime = (ms: number): string => time.format(ms)
 
 const units = [
@@ -32,15 +39,6 @@ export const formatAge = (ms: number): string => formatDuration(ms).split(' ')[0
 /** `AwaitingApproval` → `Awaiting approval`. */
 export const formatWords = (name: string): string =>
   name.replace(/([a-z])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`)
-
-const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
-
-/** `14.2 MiB`, `812 B`. */
-export function formatBytes(bytes: number): string {
-  const power = Math.min(byteUnits.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
-  const value = bytes / 1_024 ** power
-  return `${power === 0 ? value : value.toFixed(value < 100 ? 1 : 0)} ${byteUnits[power]}`
-}
 
 /** `35ms`, `0.4s`, and from ten seconds on as {@link formatDuration}. */
 export function formatSeconds(seconds: number): string {

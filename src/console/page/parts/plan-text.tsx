@@ -1,7 +1,31 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { request } from '../request.ts'
+import { formatCount } from './format.ts'
+import { type PlanBlock, planBlocks } from './plan-blocks.ts'
 
-type StoredPlan = { readonly digest: string; readonly text: string; readonly missing?: { readonly lines: number; readonly bytes: number } }
+type StoredPlan = {
+  readonly digest: string
+  readonly engine: string
+  readonly text: string
+  readonly missing?: { readonly lines: number; readonly bytes: number }
+}
+
+/** The plan that a Run has stored. */
+function useStoredPlan(namespace: string, runName: string): { readonly plan?: StoredPlan; readonly problem?: string } {
+  const [state, setState] = useState<{ plan?: StoredPlan; problem?: string }>({})
+  useEffect(() => {
+    let isCurrent = true
+    setState({})
+    request<StoredPlan>('GET', `plans/${encodeURIComponent(namespace)}/${encodeURIComponent(runName)}`).then(
+      plan => isCurrent && setState({ plan }),
+      (error: Error) => isCurrent && setState({ problem: error.message }),
+    )
+    return () => {
+      isCurrent = false
+    }
+  }, [namespace, runName])
+  return state
+}
 
 type Props = {
   readonly namespace: string
@@ -12,38 +36,24 @@ type Props = {
   readonly onShown: () => void
 }
 
-/** The plan in the words of its engine, as `oarlock plan` prints it. */
+/** The plan in the words of its engine, as `oarlock plan` prints it, for a user who decides about it. */
 export function PlanText({ namespace, runName, digest, onShown }: Props) {
-  const [plan, setPlan] = useState<StoredPlan>()
-  const [problem, setProblem] = useState('')
+  const { plan, ...state } = useStoredPlan(namespace, runName)
+  const isOther = plan !== undefined && plan.digest !== digest
+  const problem =
+    state.problem ??
+    (isOther
+      ? 'the plan that is stored is another one than the one that awaits approval'
+      : plan?.missing && `${formatCount(plan.missing.lines, 'line')} are missing: the plan is too large to be shown`)
+  const isShown = plan !== undefined && problem === undefined
   useEffect(() => {
-    let isCurrent = true
-    request<StoredPlan>('GET', `plans/${encodeURIComponent(namespace)}/${encodeURIComponent(runName)}`).then(
-      stored => {
-        if (!isCurrent) return
-        setPlan(stored)
-        if (stored.digest !== digest) setProblem('the plan that is stored is another one than the one that awaits approval')
-        else if (stored.missing) setProblem(`${stored.missing.lines} lines are missing: the plan is too large to be shown`)
-        else onShown()
-      },
-      (error: Error) => isCurrent && setProblem(error.message),
-    )
-    return () => {
-      isCurrent = false
-    }
-  }, [namespace, runName, digest])
+    if (isShown) onShown()
+  }, [isShown])
   return (
     <>
-      {plan && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-        <pre class="plan-text" tabIndex={0}>
-          {plan.text.split('\n').map((line, index) => (
-            <span key={index} class={classOf(line)}>{`${line}\n`}</span>
-          ))}
-        </pre>
-      )}
-      {!plan && problem === '' && <p aria-live="polite">Reading the plan…</p>}
-      {problem !== '' && (
+      {plan && <Blocks plan={plan} />}
+      {!plan && problem === undefined && <p aria-live="polite">Reading the plan…</p>}
+      {problem !== undefined && (
         <p class="problem" role="alert">
           The plan cannot be shown in full, so it cannot be confirmed here: {problem}
         </p>
@@ -51,6 +61,50 @@ export function PlanText({ namespace, runName, digest, onShown }: Props) {
     </>
   )
 }
+
+/** The plan of a Run, to read. */
+export function StoredPlanText({ namespace, runName }: Pick<Props, 'namespace' | 'runName'>) {
+  const { plan, problem } = useStoredPlan(namespace, runName)
+  if (problem !== undefined) return <p class="problem">The plan cannot be shown: {problem}</p>
+  if (!plan) return <p aria-live="polite">Reading the plan…</p>
+  return (
+    <>
+      <Blocks plan={plan} />
+      {plan.missing && <p class="problem">{formatCount(plan.missing.lines, 'line')} are missing: the plan is too large to be shown.</p>}
+    </>
+  )
+}
+
+/** Everything is open at first: a user who decides has seen all of it. */
+function Blocks({ plan: { text, engine } }: { readonly plan: StoredPlan }) {
+  const blocks = useMemo(() => planBlocks(text, engine), [text, engine])
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+    <section class="plan-text" aria-label="Plan" tabIndex={0}>
+      {blocks.map((block, index) =>
+        block.title === undefined ? (
+          <Lines key={index} {...block} />
+        ) : (
+          <details key={index} open>
+            <summary class={block.tone}>{block.title.trim().replace(/^# /, '')}</summary>
+            <Lines {...block} />
+          </details>
+        ),
+      )}
+    </section>
+  )
+}
+
+/** More lines of one block have no colours: an element for each would make the page slow. */
+const maxColoredLines = 5_000
+
+const Lines = ({ lines }: PlanBlock) => (
+  <pre>
+    {lines.length > maxColoredLines
+      ? lines.join('\n')
+      : lines.map((line, index) => <span key={index} class={classOf(line)}>{`${line}\n`}</span>)}
+  </pre>
+)
 
 /** A line of a plan begins with a sign for what it does. */
 function classOf(line: string): string | undefined {

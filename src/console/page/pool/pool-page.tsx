@@ -37,7 +37,7 @@ const periods = [
 export function PoolPage({ name }: { readonly name: string }) {
   const view = useView<PoolFacts>({ kind: 'pool', name })
   const facts = view.facts.value
-  if (!facts?.row) return <ObjectState kind="pool" name={name} error={view.error.value} isRead={facts !== undefined} />
+  if (!facts?.row) return <ObjectState kind="Pool" name={name} error={view.error.value} isRead={facts !== undefined} />
   const { row } = facts
   const { spec = {}, status = {} } = (facts.object ?? {}) as PoolObject
   return (

@@ -12,10 +12,11 @@ const RunPage = lazy(async () => (await import('../run/run-page.tsx')).RunPage)
 
 /** What the route shows. */
 export function Content() {
-  const [page = '', namespace, name, ...more] = route.value.path
+  const [page = '', namespace, name, section, ...more] = route.value.path
   if (more.length === 0 && namespace !== undefined && name !== undefined) {
-    if (page === 'stacks') return <StackPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
-    if (page === 'runs') return <RunPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
+    if (page === 'stacks')
+      return <StackPage key={`${namespace}/${name}`} namespace={namespace} name={name} {...(section !== undefined && { section })} />
+    if (page === 'runs' && section === undefined) return <RunPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
   }
   if (page === 'pools' && namespace !== undefined && name === undefined) return <PoolPage key={namespace} name={namespace} />
   if (namespace === undefined)

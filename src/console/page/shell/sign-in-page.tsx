@@ -44,12 +44,19 @@ export function SignInPage({ options, message }: { readonly options: SignInOptio
           Sign in
         </button>
       </form>
-      {options.methods.includes('link') && (
-        <div class="hint">
-          <p>Or open the link that this command prints. It can be used once.</p>
-          <Command text="oarlock console" />
-        </div>
-      )}
+      <div class="hint">
+        {options.methods.includes('link') ? (
+          <>
+            <p>Or open the link that this command prints. It can be used once.</p>
+            <Command text="oarlock console" />
+          </>
+        ) : (
+          <>
+            <p>This command prints a token of a ServiceAccount.</p>
+            <Command text="kubectl create token NAME -n NAMESPACE" />
+          </>
+        )}
+      </div>
     </main>
   )
 }

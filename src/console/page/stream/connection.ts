@@ -6,15 +6,19 @@ import { takeEvents } from './events.ts'
 /** Where a stream was left, so that another connection or tab continues it. */
 export type Position = { readonly stream: string; readonly last: number }
 
-export type Connection = { readonly isLive: boolean /** When the last byte arrived. */; readonly heardMs: number }
+export type Connection = {
+  readonly isLive: boolean
+  /** When the last message arrived. */
+  readonly heardMs: number
+}
 
 export type ConnectionEvents = {
   received(message: StreamMessage, position: Position): void
   changed(connection: Connection): void
 }
 
-/** The server writes at least every 15 s. */
-const silenceMs = 40_000
+/** The server writes at least every 5 s. */
+const silenceMs = 20_000
 /** Changes of views that come together, such as those of a scroll, are one request. */
 const viewsDelayMs = 30
 
@@ -110,6 +114,7 @@ export class StreamConnection {
           opened()
           this.#opened(message.stream, id)
         } else if (this.#position) this.#position = { stream: this.#position.stream, last: id }
+        if (message.type === 'beat') this.#events.changed({ isLive: true, heardMs: this.#heardMs })
         if (message.type === 'signed-out') this.close()
         if (this.#position) this.#events.received(message, this.#position)
       })

@@ -10,7 +10,6 @@ export type BulkAction = BulkRequest['action']
 
 export const bulkLabels: Readonly<Record<BulkAction, string>> = {
   run: 'Run',
-  approve: 'Approve',
   cancel: 'Cancel',
   suspend: 'Suspend',
   resume: 'Resume',
@@ -30,11 +29,7 @@ export function BulkActions({ selection, filter, total }: BulkProps<StackRow>) {
   const { readOnly } = currentSession()
   const rows = [...selected.values()]
   const count = isAll.value ? total : rows.length
-  const why = (name: BulkAction): string | undefined => {
-    if (readOnly) return 'the console is read-only'
-    // Invariant 11: a row shows the numbers of a plan, and not the plan.
-    return name === 'approve' ? 'a plan is approved on the page of its Stack, which shows it' : undefined
-  }
+  const why = readOnly ? 'the console is read-only' : undefined
   return (
     <section class="bulk" aria-label="Selection">
       <p aria-live="polite">
@@ -56,14 +51,14 @@ export function BulkActions({ selection, filter, total }: BulkProps<StackRow>) {
           <button
             key={name}
             type="button"
-            aria-disabled={why(name) !== undefined}
-            title={why(name)}
+            aria-disabled={why !== undefined}
+            title={why}
             onClick={() => {
-              if (why(name) === undefined) action.value = name
+              if (why === undefined) action.value = name
             }}
           >
             {bulkLabels[name]}
-            {why(name) !== undefined && <span class="hidden">: {why(name)}</span>}
+            {why !== undefined && <span class="hidden">: {why}</span>}
           </button>
         ))}
       </span>

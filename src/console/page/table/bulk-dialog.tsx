@@ -32,14 +32,10 @@ export function BulkDialog({
 }) {
   const [step, setStep] = useState<Step>({ kind: 'confirm' })
   const isAll = filter !== undefined
-  const targets = action === 'approve' ? rows.filter(({ plan }) => plan) : rows
-  const expected = isAll ? count : targets.length
+  const expected = isAll ? count : rows.length
   const carryOut = async () => {
     setStep({ kind: 'running' })
-    const stacks = targets.map(({ key, plan }) => ({
-      key,
-      ...(action === 'approve' && plan && { digest: plan.digest, resourceVersion: plan.resourceVersion }),
-    }))
+    const stacks = rows.map(({ key }) => ({ key }))
     const body: BulkRequest = { action, expected, ...(isAll ? { filter } : { stacks }) }
     try {
       const { results } = await request<BulkResult>('POST', 'bulk', body)
@@ -61,11 +57,8 @@ export function BulkDialog({
             </p>
           ) : (
             <>
-              {targets.length < rows.length && (
-                <p>{formatCount(rows.length - targets.length, 'selected Stack')} without a plan that awaits approval: left out.</p>
-              )}
               <ul class="plain listed">
-                {targets.slice(0, maxListed).map(({ key, state, plan }) => (
+                {rows.slice(0, maxListed).map(({ key, state, plan }) => (
                   <li key={key}>
                     <span class="clip">{key}</span>
                     {plan ? <PlanChanges plan={plan} /> : <span />}
@@ -73,9 +66,9 @@ export function BulkDialog({
                   </li>
                 ))}
               </ul>
-              {targets.length > maxListed && <p>and {formatNumber(targets.length - maxListed)} more</p>}
+              {rows.length > maxListed && <p>and {formatNumber(rows.length - maxListed)} more</p>}
               <p>The same for the first of them:</p>
-              <Command text={commandOf(action, targets[0])} />
+              <Command text={commandOf(action, rows[0])} />
             </>
           )}
           <p class="problem" role="alert">

@@ -45,7 +45,8 @@ export class SharedView {
     const view = seesAll && !partitions.includes(own) ? undefined : decideWorkerView(own, partitions, viewsPerWorker)
     this.#partitions = partitions
     this.#others.clear()
-    const fingerprint = JSON.stringify(view ? [[...view.preferred], [...view.spare]] : [])
+    // The workers that are seen; and what other partitions see, from which the pools are sized.
+    const fingerprint = JSON.stringify([view && [...view.preferred], view && [...view.spare], seesAll && partitions.toSorted()])
     if (fingerprint === this.#fingerprint) return
     this.#fingerprint = fingerprint
     this.#view = view
@@ -53,7 +54,7 @@ export class SharedView {
     for (const listener of this.#listeners) listener()
   }
 
-  /** Calls `listener` when the view has changed; returns a function that removes it. */
+  /** Calls `listener` when the view has changed, or with `seesAll` that of another partition; returns a function that removes it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)

@@ -136,7 +136,7 @@ export class Heartbeat {
     this.#post({ kind: 'supervisor', path })
   }
 
-  /** Stops renewing, then deletes Worker and Lease. `keepsWorker`: only the Lease; dispatch ends the Runs that it left, then deletes the Worker. */
+  /** Stops renewing, then deletes Worker and Lease. `keepsWorker`: only the Lease; dispatch ends the Runs that it left, or reads the exit code that the host reports, then deletes the Worker. */
   async deregister({ keepsWorker = false }: { keepsWorker?: boolean } = {}): Promise<void> {
     await this.stopRenewing()
     const { client, name, onError } = this.#options

@@ -158,7 +158,7 @@ export async function patchWorkerStatus(client: Client, name: string, status: Wo
  * Deletes the Lease, unless the Worker owns it, then the Worker, with which its credential ends. A Run that is assigned in between is lost with the Worker, as one
  * that is assigned just before; none is assigned to a worker that drains. An object that no longer exists is no error.
  * `keepsWorker`: a Run of the worker has not ended. A new worker cannot register with this name before that Run is Lost, and so cannot
- * execute it a second time.
+ * execute it a second time. Or its host reports the exit code in the Worker.
  */
 export async function deregister(
   client: Client,

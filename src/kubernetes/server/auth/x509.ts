@@ -22,7 +22,8 @@ export async function signCertificate(order: CertificateRequest, { key, certific
   const { subject, notBeforeMs, notAfterMs, use } = order
   const x509 = await loadX509()
   const { digitalSignature, keyCertSign, cRLSign } = x509.KeyUsageFlags
-  const publicKey = order.publicKey.toCryptoKey(algorithm, true, ['verify'])
+  // The library has the types of browsers, which tests in a browser are checked with too.
+  const publicKey = order.publicKey.toCryptoKey(algorithm, true, ['verify']) as CryptoKey
   const signer = certificate && new x509.X509Certificate(new Uint8Array(certificate.raw))
   const name = new x509.Name(subject.map(([attribute, value]) => ({ [attribute]: [{ utf8String: value }] })))
   const signed = await x509.X509CertificateGenerator.create({
@@ -32,7 +33,7 @@ export async function signCertificate(order: CertificateRequest, { key, certific
     notBefore: new Date(notBeforeMs),
     notAfter: new Date(notAfterMs),
     publicKey,
-    signingKey: key.toCryptoKey(algorithm, false, ['sign']),
+    signingKey: key.toCryptoKey(algorithm, false, ['sign']) as CryptoKey,
     signingAlgorithm: algorithm,
     extensions: [
       new x509.BasicConstraintsExtension(use === 'ca', undefined, true),

@@ -1,3 +1,4 @@
+import { mediaType } from '../../util/index.ts'
 import { nextSlice } from '../fairness/index.ts'
 import type { Verb } from '../registry/index.ts'
 import { type Call, isLongYaml, parseAsJson, YamlParserThread } from '../rest/index.ts'
@@ -31,10 +32,4 @@ export async function readCallBody(
   if (json) return { contentType, body, json }
   // A patch keeps its content type, which selects the patch type; an apply patch may be JSON too.
   return { contentType: verb === 'patch' ? contentType : 'application/json', body: await longYaml.toJson(body, user) }
-}
-
-function mediaType(header: string | undefined): string {
-  if (!header) return ''
-  const end = header.indexOf(';')
-  return (end < 0 ? header : header.slice(0, end)).trim().toLowerCase()
 }

@@ -1,4 +1,4 @@
-import { DeploymentError, type Resource, readStateFile, secretsIn, typeOf } from '../../stores/pulumi/index.ts'
+import { DeploymentError, type Resource, readStateFile, secretsIn, typeOf } from '../pulumi/index.ts'
 
 /** The displayable part of a state: addresses and outputs, never an attribute of a resource or a sensitive value (invariant 9). */
 export type StateSummary = {
@@ -52,14 +52,19 @@ export function summarizeState(content: string): StateSummary {
 }
 
 function addressesOf(resource: Object): StateSummary['resources'] {
-  const { module, mode, type, name, provider, instances } = resource
-  const base = [text(module), mode === 'data' ? 'data' : '', text(type), text(name)].filter(Boolean).join('.')
+  const { type, provider, instances } = resource
   const all = Array.isArray(instances) ? instances.filter(isObject) : []
   return all.map(({ index_key: key }) => ({
-    address: key === undefined ? base : `${base}[${JSON.stringify(key)}]`,
+    address: addressOf(resource, key),
     type: text(type),
     provider: /"([^"]+)"/.exec(text(provider))?.[1] ?? text(provider),
   }))
+}
+
+/** The address of an instance of a resource in a state of Terraform or OpenTofu. @param key undefined: the resource has neither `count` nor `for_each`. */
+export function addressOf({ module, mode, type, name }: Readonly<Record<string, unknown>>, key: unknown): string {
+  const base = [text(module), mode === 'data' ? 'data' : '', text(type), text(name)].filter(Boolean).join('.')
+  return key === undefined ? base : `${base}[${JSON.stringify(key)}]`
 }
 
 /** Identifies a state over its versions; empty if it is not known. Pulumi's has no lineage, but the names of its project and stack. */

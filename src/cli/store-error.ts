@@ -1,12 +1,6 @@
 import { StatusError } from '../kubernetes/object/index.ts'
+import { storeErrorMessage } from '../stores/state/index.ts'
 import { CliError, exitCodeOf, forbiddenHint } from './cli-error.ts'
-
-/** The message in an error response of a store, `{error:{code,message}}`; undefined for a response of another server. */
-export function storeErrorMessage(error: StatusError): string | undefined {
-  const body = error.details?.causes?.[0]?.message ?? ''
-  const [, message] = /"message":("(?:[^"\\]|\\.)*")/.exec(body) ?? []
-  return message === undefined ? undefined : (JSON.parse(message) as string)
-}
 
 /** The error for the user when a store rejected a request for `what`; other errors are returned unchanged. Without a permission the hint names the role that grants it. */
 export function storeError(error: unknown, what: string): unknown {

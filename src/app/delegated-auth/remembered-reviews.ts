@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { StatusError } from '../../kubernetes/object/index.ts'
-import { within } from '../../kubernetes/util/index.ts'
-import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token-review.ts'
-import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
+import { LimitExceededError, within } from '../../kubernetes/util/index.ts'
+import type { TokenAuthenticator } from './authenticate-by-token-review.ts'
+import type { ReviewedUser } from './review-resources.ts'
 
 export type RememberedReviewsOptions = {
   /** Wall clock in milliseconds; default `Date.now`. */
@@ -15,7 +15,8 @@ export type RememberedReviewsOptions = {
 
 /** After a partition has not answered, known tokens are not reviewed for this long. */
 const pauseMs = 5_000
-const maxEntries = 20_000
+/** All workers of a fleet. */
+const maxEntries = 50_000
 
 type Entry = { readonly user: ReviewedUser; readonly reviewedMs: number; readonly expiresMs: number }
 
@@ -37,15 +38,19 @@ export function rememberReviews(review: TokenAuthenticator, options: RememberedR
     const known = knownOf(key)
     if (known && nowMs() < askAgainAtMs) return known
     try {
-      const user = await (known ? within(review(token, remoteAddress), patienceMs) : review(token, remoteAddress))
+      // Limited as its user: others of its network, who have no valid token, do not delay it.
+      const user = await (known ? within(review(token, `user ${known.name}`), patienceMs) : review(token, remoteAddress))
       entries.delete(key)
       if (user) entries.set(key, { user, reviewedMs: nowMs(), expiresMs: expiryOf(token) })
       if (entries.size > maxEntries) entries.delete(entries.keys().next().value as string)
       return user
     } catch (error) {
-      // The answer of a server that works, such as too many requests.
-      if (error instanceof StatusError && error.code < 500) throw error
-      askAgainAtMs = nowMs() + pauseMs
+      // Of this client, not of the partition: else one that sends many tokens could keep a token valid that has ended.
+      if (error instanceof LimitExceededError) throw new StatusError('TooManyRequests', error.message, { cause: error })
+      // The answer of a server that works. One that has too many requests has not decided about this token, and is asked about the next one.
+      const hasTooMany = error instanceof StatusError && error.code === 429
+      if (error instanceof StatusError && error.code < 500 && !hasTooMany) throw error
+      if (!hasTooMany) askAgainAtMs = nowMs() + pauseMs
       if (known) return known
       throw error
     }

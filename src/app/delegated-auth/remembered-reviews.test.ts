@@ -1,8 +1,9 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import { StatusError } from '../../kubernetes/object/index.ts'
-import type { ReviewedUser } from '../delegated-auth/review-resources.ts'
+import { LimitExceededError } from '../../kubernetes/util/index.ts'
 import { rememberReviews } from './remembered-reviews.ts'
+import type { ReviewedUser } from './review-resources.ts'
 
 const ann: ReviewedUser = { name: 'ann', groups: [] }
 const tokenUntil = (seconds: number) => `x.${Buffer.from(JSON.stringify({ exp: seconds })).toString('base64url')}.y`
@@ -57,12 +58,35 @@ test('a token is not accepted beyond its own end, nor after a rejection that is 
   deepEqual(await review(token), ann)
   state.nowMs = 1_060_001
   await rejects(review(token), /connection refused/)
-  await rejects(
-    rememberReviews(async () => {
-      throw new StatusError('TooManyRequests', 'too many reviews wait')
-    })('token'),
-    /too many reviews wait/,
-  )
+  state.answer = async () => ann
+  state.nowMs += 5_001
+  await review('another')
+  state.nowMs += 5_001
+  state.answer = async () => {
+    throw new StatusError('Forbidden', 'tokenreviews is forbidden')
+  }
+  await rejects(review('another'), /tokenreviews is forbidden/)
+})
+
+test('a partition that has too many requests has not decided: a known token stays valid, another is rejected with the reason', async () => {
+  const { state, review } = fixture()
+  await review('token')
+  state.answer = async () => {
+    throw new StatusError('TooManyRequests', 'too many reviews wait')
+  }
+  deepEqual(await review('token'), ann)
+  await rejects(review('another'), /too many reviews wait/)
+})
+
+test('a client that sends too many tokens keeps no token valid that has ended', async () => {
+  const { state, review } = fixture()
+  await review('token')
+  state.answer = async () => {
+    throw new LimitExceededError('too many requests of this client wait: retry later')
+  }
+  await rejects(review('token'), { name: 'StatusError', code: 429 })
+  state.answer = async () => undefined
+  equal(await review('token'), undefined)
 })
 
 test('a partition that is silent delays a known token for a moment only', async () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Client } from '../../kubernetes/client/index.ts'
+import type { Call, Routes } from './route.ts'
+
+export const logRoutes: Routes = { 'GET logs': passLog }
 
 /** Of the log store: see `stores/log/log-handler.ts`. */
 const parameters = ['follow', 'timestamps', 'tail', 'offset', 'since']
@@ -9,16 +10,11 @@ const parameters = ['follow', 'timestamps', 'tail', 'offset', 'since']
  * Passes the log of a Run as it arrives, read with the rights of the user. A log that ends is a response that ends; one that is cut off, because its
  * store or the right to read it is gone, is a connection that breaks: the page continues at the offset that it has.
  */
-export async function passLog(
-  client: Client,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const query = new URL(request.url ?? '', 'http://localhost').searchParams
+async function passLog({ client, path: [namespace = '', name = ''], query, response }: Call): Promise<void> {
+  const stores = await client()
   const abort = new AbortController()
   response.once('close', () => abort.abort())
-  const { body, headers } = await client.stream({
+  const { body, headers } = await stores.stream({
     ...{ method: 'GET', path: `/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}` },
     query: Object.fromEntries(parameters.flatMap(key => (query.has(key) ? [[key, query.get(key) as string]] : []))),
     ...{ headers: { accept: 'text/plain' }, signal: abort.signal, idleTimeoutMs: 0 },

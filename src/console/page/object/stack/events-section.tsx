@@ -1,0 +1,45 @@
+import type { StackEvent } from '../../../protocol/index.ts'
+import { Badge } from '../../parts/badge.tsx'
+import { Command } from '../../parts/command.tsx'
+import { PartView, stackPath, usePart } from '../../parts/part.tsx'
+import { Age } from '../../parts/time.tsx'
+import type { SectionProps } from './section-props.ts'
+
+export function EventsSection(props: SectionProps) {
+  const { namespace, name, object } = props
+  const part = usePart<readonly StackEvent[]>(stackPath(props, 'events'), object.metadata?.resourceVersion ?? '')
+  return (
+    <section class="panel" aria-labelledby="events-title">
+      <h2 id="events-title">Events</h2>
+      <PartView part={part} what="The Events">
+        {events => (
+          <>
+            {events.length === 0 && (
+              <p class="hint">No Event of this Stack is kept: servers delete them after an hour, unless configured otherwise.</p>
+            )}
+            <ul class="plain rows events">
+              {events.map(({ key, type, reason, message, count, lastMs, firstMs }) => (
+                <li key={key}>
+                  <Badge value={reason} tone={type === 'Warning' ? 'attention' : 'idle'} />
+                  <span>
+                    {message}
+                    {count > 1 && (
+                      <span class="dim">
+                        {' '}
+                        ({count} times in <Age ms={firstMs} />)
+                      </span>
+                    )}
+                  </span>
+                  <span class="number dim">
+                    <Age ms={lastMs} />
+                  </span>
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </PartView>
+      <Command text={`kubectl events --for stack/${name} -n ${namespace}`} />
+    </section>
+  )
+}

@@ -1,0 +1,97 @@
+import { useState } from 'preact/hooks'
+import type { StackResources } from '../../../protocol/index.ts'
+import { Command } from '../../parts/command.tsx'
+import { formatCount, formatNumber } from '../../parts/format.ts'
+import { Notice } from '../../parts/notice.tsx'
+import { PartView, stackPath, usePart } from '../../parts/part.tsx'
+import { Age } from '../../parts/time.tsx'
+import { pathTo } from '../../router.ts'
+import type { SectionProps } from './section-props.ts'
+
+/** More rows than these are of no use on a page: the filter finds the others. */
+const maxShown = 500
+
+/** Engines that record nothing but outputs and what they have executed. */
+const withoutResources = new Set(['command', 'ansible'])
+
+export function ResourcesSection(props: SectionProps) {
+  const { namespace, name, row, version } = props
+  const part = usePart<StackResources>(stackPath(props, 'resources'), version)
+  return (
+    <section class="panel" aria-labelledby="resources-title">
+      <h2 id="resources-title">Resources</h2>
+      <PartView part={part} what="The resources">
+        {content => <Resources {...content} />}
+      </PartView>
+      <Command text={`oarlock state show ${name} -n ${namespace}`} />
+    </section>
+  )
+
+  function Resources({ format, resources, total, pending, author, createdMs, version: stateVersion }: StackResources) {
+    const [filter, setFilter] = useState('')
+    if (format === 'external')
+      return <p class="hint">Its state is in the backend that the source configures (spec.state External): Oarlock does not have it.</p>
+    if (format === 'none')
+      return (
+        <p class="hint">
+          {withoutResources.has(row.engine)
+            ? `Engine ${row.engine} does not report resources.`
+            : 'There is no state yet: a Run that applies something stores one.'}
+        </p>
+      )
+    if (format === 'unknown') return <p class="hint">The state has a format that is not known: "oarlock state pull" downloads it.</p>
+    const words = filter.toLowerCase().split(/\s+/).filter(Boolean)
+    const matching = resources.filter(({ address, provider }) => words.every(word => `${address} ${provider}`.toLowerCase().includes(word)))
+    return (
+      <>
+        <p class="dim">
+          {formatCount(total, 'resource')} in version {stateVersion}
+          {author && <> by {author}</>}
+          {createdMs && (
+            <>
+              , <Age ms={createdMs} /> ago
+            </>
+          )}
+        </p>
+        {pending.length > 0 && (
+          <Notice isError title={`${formatCount(pending.length, 'operation')} had begun when the engine ended`}>
+            <ul class="plain">
+              {pending.map(({ type, address }) => (
+                <li key={address}>
+                  {type} <code>{address}</code>
+                </li>
+              ))}
+            </ul>
+          </Notice>
+        )}
+        {total > 10 && (
+          <input
+            type="text"
+            aria-label="Filter the resources"
+            placeholder="Filter by address, type or provider"
+            value={filter}
+            onInput={event => setFilter(event.currentTarget.value)}
+          />
+        )}
+        <ul class="plain rows resources">
+          {matching.slice(0, maxShown).map(({ address, provider }) => (
+            <li key={address}>
+              <code>{address}</code>
+              <span class="dim">{provider}</span>
+            </li>
+          ))}
+        </ul>
+        {matching.length === 0 && <p class="hint">{total === 0 ? 'The state has no resources.' : 'No resource matches the filter.'}</p>}
+        {(matching.length > maxShown || total > resources.length) && (
+          <p class="hint">
+            {formatNumber(Math.min(maxShown, matching.length))} of {formatNumber(filter === '' ? total : matching.length)} are shown: filter
+            them, or use the command.
+          </p>
+        )}
+        <p>
+          <a href={pathTo(['stacks', namespace, name, 'state'])}>Versions of the state</a>
+        </p>
+      </>
+    )
+  }
+}

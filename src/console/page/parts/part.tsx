@@ -1,0 +1,49 @@
+import type { ComponentChildren, VNode } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { request } from '../request.ts'
+import { Notice } from './notice.tsx'
+
+export type Part<Content> = { readonly content?: Content; readonly problem?: string; reload(): void }
+
+/** What the console's API has at a path. Read again when `version` changes; until then the content before is kept. */
+export function usePart<Content>(path: string, version = ''): Part<Content> {
+  const [state, setState] = useState<{ path?: string; content?: Content; problem?: string }>({})
+  const [count, setCount] = useState(0)
+  useEffect(() => {
+    let isCurrent = true
+    request<Content>('GET', path).then(
+      content => isCurrent && setState({ path, content }),
+      (error: Error) => isCurrent && setState({ path, problem: error.message }),
+    )
+    return () => {
+      isCurrent = false
+    }
+  }, [path, version, count])
+  const { path: read, ...known } = state
+  return { ...(read === path && known), reload: () => setCount(count + 1) }
+}
+
+/** A part of a page: while it is read, if it cannot be, and then its content. */
+export function PartView<Content>({
+  part: { content, problem },
+  what,
+  children,
+}: {
+  readonly part: Part<Content>
+  /** As in `The outputs cannot be read`. */
+  readonly what: string
+  readonly children: (content: Content) => ComponentChildren
+}) {
+  if (problem !== undefined)
+    return (
+      <Notice isError title={`${what} cannot be read`}>
+        <p>{problem}</p>
+      </Notice>
+    )
+  if (content === undefined) return <div class="loading" aria-busy="true" />
+  return children(content) as VNode
+}
+
+/** The path of a part of a Stack. */
+export const stackPath = ({ namespace, name }: { readonly namespace: string; readonly name: string }, part: string): string =>
+  `stacks/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/${part}`

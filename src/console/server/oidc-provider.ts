@@ -1,0 +1,124 @@
+import type { AuthorizationServer, Client } from 'oauth4webapi'
+import { type OidcClaims, oidcUser } from './oidc-user.ts'
+import type { ConsoleUser } from './sessions.ts'
+
+export type OidcOptions = OidcClaims & {
+  /** HTTPS, or HTTP on a loopback name. */
+  readonly issuerUrl: string
+  readonly clientId: string
+  /** Default: a public client, which has none. */
+  readonly clientSecret?: string | undefined
+  /** On the button. Default: the host of the issuer. */
+  readonly name?: string | undefined
+  /** Default `openid`, `profile`, `email`. */
+  readonly scopes?: readonly string[] | undefined
+}
+
+/** What a browser keeps between its request at the provider and its return. */
+export type PendingSignIn = {
+  readonly state: string
+  readonly nonce: string
+  readonly verifier: string
+  /** Whether the provider was asked to authenticate the user again. */
+  readonly again: boolean
+}
+
+/** After so long the metadata of the provider is read again. */
+const metadataMs = 3_600_000
+/** A user who signs in again has done so since. */
+const againSeconds = 120
+const timeoutMs = 10_000
+
+/** An OpenID Connect provider: the authorization code flow with PKCE, `state` and `nonce`. The library checks the ID token. */
+export class OidcProvider {
+  readonly name: string
+  readonly #options: OidcOptions
+  readonly #client: Client
+  #metadata: { readonly read: Promise<AuthorizationServer>; readonly atMs: number } | undefined
+
+  constructor(options: OidcOptions) {
+    this.#options = options
+    this.name = options.name ?? new URL(options.issuerUrl).host
+    this.#client = { client_id: options.clientId }
+  }
+
+  /** The address at the provider where the user signs in. @throws if the provider does not answer. */
+  async begin(redirectUrl: string, again: boolean): Promise<{ readonly url: string; readonly pending: PendingSignIn }> {
+    const oauth = await import('oauth4webapi')
+    const { authorization_endpoint } = await this.#readMetadata()
+    if (authorization_endpoint === undefined) throw new Error('the OIDC provider has no authorization_endpoint')
+    const pending = {
+      ...{ state: oauth.generateRandomState(), nonce: oauth.generateRandomNonce(), verifier: oauth.generateRandomCodeVerifier(), again },
+    }
+    const url = new URL(authorization_endpoint)
+    const parameters = {
+      ...{ client_id: this.#options.clientId, redirect_uri: redirectUrl, response_type: 'code' },
+      scope: (this.#options.scopes ?? ['openid', 'profile', 'email']).join(' '),
+      ...{ state: pending.state, nonce: pending.nonce },
+      ...{ code_challenge: await oauth.calculatePKCECodeChallenge(pending.verifier), code_challenge_method: 'S256' },
+      ...(again && { prompt: 'login', max_age: String(againSeconds) }),
+    }
+    for (const [key, value] of Object.entries(parameters)) url.searchParams.set(key, value)
+    return { url: url.href, pending }
+  }
+
+  /**
+   * The user who has returned from the provider, and when the provider has authenticated them: 0 if it does not say.
+   * @throws {Error} if any check fails: `state`, code, issuer, audience, times, nonce, signature, claims.
+   */
+  async finish(
+    returned: URLSearchParams,
+    redirectUrl: string,
+    { state, nonce, verifier, again }: PendingSignIn,
+  ): Promise<{ readonly user: ConsoleUser; readonly authenticatedMs: number }> {
+    const oauth = await import('oauth4webapi')
+    const metadata = await this.#readMetadata()
+    const { clientSecret } = this.#options
+    const parameters = oauth.validateAuthResponse(metadata, this.#client, returned, state)
+    const isPost = metadata.token_endpoint_auth_methods_supported?.includes('client_secret_basic') === false
+    const authentication =
+      clientSecret === undefined ? oauth.None() : isPost ? oauth.ClientSecretPost(clientSecret) : oauth.ClientSecretBasic(clientSecret)
+    const response = await oauth.authorizationCodeGrantRequest(
+      metadata,
+      this.#client,
+      authentication,
+      parameters,
+      redirectUrl,
+      verifier,
+      await this.#requestOptions(),
+    )
+    const tokens = await oauth.processAuthorizationCodeResponse(metadata, this.#client, response, {
+      ...{ expectedNonce: nonce, requireIdToken: true },
+      ...(again && { maxAge: againSeconds }),
+    })
+    await oauth.validateApplicationLevelSignature(metadata, response, await this.#requestOptions())
+    const claims = oauth.getValidatedIdTokenClaims(tokens)
+    if (!claims) throw new Error('the answer has no ID token')
+    return { user: oidcUser(claims.iss, claims, this.#options), authenticatedMs: (claims.auth_time ?? 0) * 1_000 }
+  }
+
+  #readMetadata(): Promise<AuthorizationServer> {
+    const nowMs = performance.now()
+    const known = this.#metadata
+    if (known && nowMs - known.atMs < metadataMs) return known.read
+    const read = this.#discover()
+    const metadata = { read, atMs: nowMs }
+    this.#metadata = metadata
+    read.catch(() => {
+      if (this.#metadata === metadata) this.#metadata = undefined
+    })
+    return read
+  }
+
+  async #discover(): Promise<AuthorizationServer> {
+    const oauth = await import('oauth4webapi')
+    const issuer = new URL(this.#options.issuerUrl)
+    return await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, await this.#requestOptions()))
+  }
+
+  async #requestOptions() {
+    const { allowInsecureRequests } = await import('oauth4webapi')
+    const isPlain = this.#options.issuerUrl.startsWith('http:')
+    return { signal: AbortSignal.timeout(timeoutMs), ...(isPlain && { [allowInsecureRequests]: true }) }
+  }
+}

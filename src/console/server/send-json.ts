@@ -1,0 +1,6 @@
+import type { ServerResponse } from 'node:http'
+
+export function sendJson(response: ServerResponse, code: number, body: unknown): void {
+  const headers = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
+  response.writeHead(code, headers).end(JSON.stringify(body))
+}

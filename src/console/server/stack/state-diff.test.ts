@@ -1,0 +1,123 @@
+import { deepEqual } from 'node:assert/strict'
+import { test } from 'node:test'
+import { diffStates } from './state-diff.ts'
+
+type Instance = { readonly attributes: object; readonly sensitive?: unknown[]; readonly key?: string | number }
+const terraform = (resources: Readonly<Record<string, Instance[]>>, outputs: object = {}) =>
+  JSON.stringify({
+    version: 4,
+    serial: 1,
+    lineage: 'a',
+    outputs,
+    resources: Object.entries(resources).map(([address, instances]) => {
+      const [type, name] = address.split('.')
+      return {
+        ...{ mode: 'managed', type, name, provider: 'provider["registry.terraform.io/a/b"]' },
+        instances: instances.map(({ attributes, sensitive = [], key }) => ({
+          attributes,
+          sensitive_attributes: sensitive,
+          index_key: key,
+        })),
+      }
+    }),
+  })
+const changed = (address: string, attributes: object[]) => ({ address, change: 'changed', attributes, moreAttributes: 0 })
+
+test('resources that are added, removed, changed and unchanged are found by their addresses', () => {
+  const from = terraform({
+    'a.kept': [{ attributes: { x: 1 } }],
+    'a.gone': [{ attributes: {} }],
+    'a.many': [{ attributes: { x: 1 }, key: 'k' }],
+  })
+  const to = terraform({
+    'a.kept': [{ attributes: { x: 1 } }],
+    'a.new': [{ attributes: {} }],
+    'a.many': [{ attributes: { x: 2 }, key: 'k' }],
+  })
+  const { resources, unchanged } = diffStates(from, to, { withValues: false })
+  deepEqual(
+    resources.map(({ address, change }) => [address, change]),
+    [
+      ['a.gone', 'removed'],
+      ['a.many["k"]', 'changed'],
+      ['a.new', 'added'],
+    ],
+  )
+  deepEqual(unchanged, 1)
+})
+
+test('values are part of the difference only when they are asked for, and sensitive ones never are', () => {
+  const sensitive = [
+    [{ type: 'get_attr', value: 'login' }],
+    [
+      { type: 'get_attr', value: 'keys' },
+      { type: 'index', value: { value: 0, type: 'number' } },
+    ],
+  ]
+  const of = (value: string) => ({
+    attributes: { size: value, login: { password: value }, loginName: value, keys: [value, value] },
+    sensitive,
+  })
+  const [from, to] = [terraform({ 'a.b': [of('old')] }), terraform({ 'a.b': [of('new')] })]
+  const hidden = { hidden: true }
+  const shown = { from: { value: 'old' }, to: { value: 'new' } }
+  deepEqual(diffStates(from, to, { withValues: true }).resources, [
+    changed('a.b', [
+      { path: 'keys[0]', from: hidden, to: hidden },
+      { path: 'keys[1]', ...shown },
+      { path: 'login.password', from: hidden, to: hidden },
+      { path: 'loginName', ...shown },
+      { path: 'size', ...shown },
+    ]),
+  ])
+  deepEqual(
+    JSON.stringify(diffStates(from, to, { withValues: false })).match(/old|new/g),
+    null,
+    'without withValues there is no value in it',
+  )
+})
+
+test('outputs that are added, changed and sensitive are named', () => {
+  const from = terraform({}, { url: { value: 'a' }, token: { value: 's1', sensitive: true } })
+  const to = terraform({}, { url: { value: 'b' }, token: { value: 's2', sensitive: true }, extra: { value: [1] } })
+  deepEqual(diffStates(from, to, { withValues: true }).outputs, [
+    { path: 'extra', to: { value: [1] } },
+    { path: 'token', from: { hidden: true }, to: { hidden: true } },
+    { path: 'url', from: { value: 'a' }, to: { value: 'b' } },
+  ])
+})
+
+test('secrets of Pulumi are hidden, and its outputs are those of the root', () => {
+  const secret = (ciphertext: string) => ({ '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270', ciphertext })
+  const state = (size: number, ciphertext: string) =>
+    JSON.stringify({
+      version: 3,
+      deployment: {
+        resources: [
+          { urn: 'urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev', type: 'pulumi:pulumi:Stack', outputs: { size } },
+          { urn: 'urn:pulumi:dev::shop::aws:s3:Bucket::b', type: 'aws:s3:Bucket', id: 'b-1', outputs: { size, key: secret(ciphertext) } },
+        ],
+      },
+    })
+  const diff = diffStates(state(1, 'c1'), state(2, 'c2'), { withValues: true })
+  deepEqual(diff.outputs, [{ path: 'size', from: { value: 1 }, to: { value: 2 } }])
+  deepEqual(diff.resources, [
+    changed('urn:pulumi:dev::shop::aws:s3:Bucket::b', [
+      { path: 'key', from: { hidden: true }, to: { hidden: true } },
+      { path: 'size', from: { value: 1 }, to: { value: 2 } },
+    ]),
+  ])
+})
+
+test('an inventory differs by its objects, and a state from nothing by all it has', () => {
+  const objects = (...names: string[]) =>
+    JSON.stringify({
+      engine: 'manifests',
+      objects: names.map(name => ({ apiVersion: 'v1', kind: 'ConfigMap', namespace: 'a', name, uid: name })),
+    })
+  deepEqual(
+    diffStates(objects('x', 'y'), objects('y', 'z'), { withValues: false }).resources.map(({ address, change }) => `${change} ${address}`),
+    ['removed ConfigMap a/x', 'added ConfigMap a/z'],
+  )
+  deepEqual(diffStates('', objects('x'), { withValues: false }).resources.length, 1)
+})

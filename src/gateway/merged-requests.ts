@@ -1,0 +1,136 @@
+import { StatusError } from '../kubernetes/object/index.ts'
+import { type ResourceRoute, readBoolean } from '../kubernetes/object/route.ts'
+import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
+import type { ClientRequest, ClientResponse } from './client-request.ts'
+import type { ClientWatches } from './client-watches.ts'
+import { outdatedMap, requireCurrentMap } from './current-map.ts'
+import type { MergedPart, RoutedRequest } from './decide-route.ts'
+import { deleteMerged } from './delete-collection.ts'
+import { forwardedHeaders, jsonOf } from './forwarded-request.ts'
+import type { GatewayOptions } from './gateway-options.ts'
+import { tableOf } from './kind-classes.ts'
+import { readMergedList } from './merged-list.ts'
+import { partsKey, partsText } from './page-token.ts'
+import { listVersionOf } from './part-query.ts'
+import type { Partition } from './partition.ts'
+import { sendAnswer } from './send-answer.ts'
+import { misdirected } from './send-to-owner.ts'
+import type { GatewayUser } from './user-headers.ts'
+
+export type MergedRequestsOptions = Pick<GatewayOptions, 'authenticate' | 'map' | 'partitionsEpoch' | 'waitForPartitions'> & {
+  /** @throws {StatusError} ServiceUnavailable if it has no address. */
+  connectionTo(partition: string): Partition
+  readonly watches: ClientWatches
+  /** Signs continue tokens. */
+  readonly tokenKey: Uint8Array
+}
+
+export type MergedRequest = {
+  readonly user: GatewayUser
+  readonly resource: ResourceRoute
+  readonly verb: RoutedRequest['verb']
+  readonly scope: RoutedRequest['scope']
+  readonly parts: readonly MergedPart[]
+  partsNow(): readonly MergedPart[]
+  readonly searchParams: URLSearchParams
+  readonly pathname: string
+  readonly body: Uint8Array | undefined
+  readonly signal: AbortSignal
+  /** Sends the request to its partition; of one that is not merged. */
+  forward?(): Promise<void>
+}
+
+/** Serves lists, watches and `deletecollection` over several partitions, or over one of which others may become a part. */
+export class MergedRequests {
+  readonly #options: MergedRequestsOptions
+
+  constructor(options: MergedRequestsOptions) {
+    this.#options = options
+  }
+
+  /** @throws {StatusError} if a partition does not answer, or there may be more of them, and nothing was sent. */
+  async serve(request: ClientRequest, response: ClientResponse, merged: MergedRequest): Promise<void> {
+    const { user, resource, verb, scope, searchParams: query, pathname: path, signal, partsNow } = merged
+    const { authenticate, map, connectionTo, watches, tokenKey } = this.#options
+    const { parts, missing } = await availableParts(merged.parts, connectionTo, {
+      ...{ user, signal },
+      allowsPartial: verb === 'list' && readBoolean(query, partialParameter),
+    })
+    // Parts of a list are joined as they are: compressed ones could not be.
+    const { 'accept-encoding': _, ...forwarded } = forwardedHeaders(request)
+    const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
+    const table = tableOf(resource)
+    const areAllParts = () =>
+      this.#requireCurrentMap(
+        parts.map(({ connection }) => connection),
+        merged.parts,
+        partsNow,
+      )
+    const { relistFrom } = map()
+    const sent = { parts, path, query, table, user, headers, signal, areAllParts }
+    switch (verb) {
+      case 'list': {
+        requireKept(query, relistFrom)
+        const answer = await readMergedList({ ...sent, partsKey: partsKey(merged.parts), tokenKey })
+        return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
+      }
+      case 'watch': {
+        const where = partsText(merged.parts)
+        const isCurrent = () => where === partsText(partsNow())
+        return await watches.serve(response, {
+          ...{ ...sent, isNamespaced: scope === 'Namespaced', isCurrent, relistFrom },
+          isCurrentAt: epoch => (epoch <= this.#options.partitionsEpoch() ? isCurrent() : this.#requireEpoch(epoch).then(isCurrent)),
+          reauthenticate: async () => isSameUser(await authenticate(request), user),
+          // A partition that does not have the namespace: the map is read again.
+          sendAnswer: answer => (answer.status === misdirected && merged.forward ? merged.forward() : sendAnswer(answer, response)),
+        })
+      }
+      case 'deletecollection':
+        return await sendAnswer(await deleteMerged({ ...sent, body: merged.body ?? new Uint8Array() }), response)
+      default:
+        throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+    }
+  }
+
+  /**
+   * Whether a list, or `deletecollection`, that is passed on to the only partition of its collection is complete there.
+   * @throws {StatusError} ServiceUnavailable if there may be other parts, Expired if one was removed after the version that is listed.
+   */
+  async requireOnlyPart(
+    partition: string,
+    { user, verb, searchParams, partsNow, signal }: Pick<MergedRequest, 'user' | 'verb' | 'searchParams' | 'partsNow' | 'signal'>,
+  ): Promise<void> {
+    const connection = this.#options.connectionTo(partition)
+    await connection.progress(user, 0, [], signal)
+    await this.#requireCurrentMap([connection], [{ partition, excludedNamespaces: [] }], partsNow)
+    if (verb === 'list') requireKept(searchParams, this.#options.map().relistFrom)
+  }
+
+  async #requireCurrentMap(
+    connections: readonly Partition[],
+    routed: readonly MergedPart[],
+    partsNow: () => readonly MergedPart[],
+  ): Promise<void> {
+    const { map, partitionsEpoch, waitForPartitions } = this.#options
+    await requireCurrentMap({
+      ...{ home: map().home, routed, partsNow, knownEpoch: partitionsEpoch, waitFor: waitForPartitions },
+      epoch: Math.max(...connections.map(({ mapEpoch }) => mapEpoch)),
+    })
+  }
+
+  /** @throws {StatusError} ServiceUnavailable if the map of this gateway stays older than that. */
+  async #requireEpoch(epoch: number): Promise<void> {
+    const { map, partitionsEpoch, waitForPartitions } = this.#options
+    await waitForPartitions(epoch)
+    if (partitionsEpoch() < epoch) throw outdatedMap(map().home)
+  }
+}
+
+/** @throws {StatusError} Expired for a list at an exact version that is older than the removal of a partition: its objects are missing. */
+function requireKept(query: URLSearchParams, relistFrom: number): void {
+  const wanted = listVersionOf(query)
+  if (wanted.kind === 'exact' && wanted.version < relistFrom)
+    throw new StatusError('Expired', `too old resource version: ${wanted.version}: a partition was removed at ${relistFrom}`)
+}
+
+const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid

@@ -1,0 +1,235 @@
+/** The page of a Stack in Chromium, of a real all-in-one whose Stacks real engines have applied. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { StackSpec } from '../../src/api/index.ts'
+import { stackSections } from '../../src/console/protocol/index.ts'
+import { launchChromium, withoutChromium } from '../support/chromium.ts'
+import { skipWithoutTerraformEngine } from '../support/run-program.ts'
+
+// Not by its name: the types of the server's modules and those of browsers do not fit together.
+const { startConsoleFleet } = (await import(join(import.meta.dirname, '../support/console-fleet.ts'))) as {
+  startConsoleFleet(): Promise<Fleet>
+}
+type Fleet = {
+  readonly url: string
+  readonly firstRun: string
+  consoleLink(): string
+  specOf(name: string): Promise<StackSpec>
+  stop(): Promise<void>
+}
+const axeSource = readFileSync(join(import.meta.dirname, '../../node_modules/axe-core/axe.min.js'), 'utf8')
+
+describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutChromium || skipWithoutTerraformEngine }, () => {
+  let fleet: Fleet
+  let browser: Browser
+  let context: BrowserContext
+  let page: Page
+  const problems: string[] = []
+
+  before(async () => {
+    fleet = await startConsoleFleet()
+    browser = await launchChromium()
+    context = await browser.newContext({ viewport: { width: 1280, height: 860 } })
+    page = await context.newPage()
+    page.setDefaultTimeout(20_000)
+    page.on('pageerror', error => problems.push(error.stack ?? error.message))
+    page.on('console', entry => {
+      if (/Content Security Policy/.test(entry.text())) problems.push(entry.text())
+    })
+    await page.goto(fleet.consoleLink())
+    await page.getByText('Needs attention').waitFor()
+  })
+  after(async () => {
+    await browser?.close()
+    await fleet?.stop()
+  })
+
+  const addressOf = (name: string, section = '') => `${fleet.url}stacks/shop/${name}${section && `/${section}`}`
+  const open = async (name: string, section = '') => {
+    await page.goto(addressOf(name, section))
+    await page.getByRole('navigation', { name: 'Parts of the Stack' }).waitFor()
+  }
+  const panel = (heading: string) => page.locator('section.panel', { has: page.getByRole('heading', { name: heading }) })
+
+  test('each part has an address, and the browser goes back to the one before', async () => {
+    await open('network')
+    await page.getByRole('link', { name: 'Resources' }).click()
+    await page.waitForURL(addressOf('network', 'resources'))
+    await page.getByText('terraform_data.subnet[0]').waitFor()
+    equal(await page.getByRole('link', { name: 'Resources' }).getAttribute('aria-current'), 'page')
+    await page.goBack()
+    await page.waitForURL(addressOf('network'))
+    await page.getByText('The current source and inputs are applied.').waitFor()
+    await open('network', 'no-such-part')
+    await page.getByText('The page of a Stack has no part no-such-part').waitFor()
+  })
+
+  test('the plan that awaits approval is shown by its resources, each of which closes', async () => {
+    await open('database')
+    const plan = panel('Plan that awaits approval')
+    const volume = plan.locator('details', { hasText: 'terraform_data.volume will be created' })
+    await volume.getByText('+ input').waitFor()
+    await volume.locator('summary').click()
+    await volume.getByText('+ input').waitFor({ state: 'hidden' })
+    match((await plan.textContent()) ?? '', /Plan: 2 to add, 0 to change, 0 to destroy/)
+  })
+
+  test('a sensitive output is shown when it is asked for, and hidden again', async () => {
+    await open('network', 'outputs')
+    const outputs = panel('Outputs')
+    await outputs.getByText('10.0.0.0/16').waitFor()
+    ok(!(await page.content()).includes('very-secret-token'))
+    await outputs.getByRole('button', { name: 'Show token' }).click()
+    await outputs.getByText('very-secret-token').waitFor()
+    await outputs.getByRole('button', { name: 'Hide token' }).click()
+    await outputs.getByText('very-secret-token').waitFor({ state: 'detached' })
+  })
+
+  test('variables name their sources, and lead to the Stack whose outputs they are', async () => {
+    await open('app', 'variables')
+    const variables = panel('Variables')
+    await variables.getByText('Keys of Secret app-credentials').waitFor()
+    ok(!(await page.content()).includes('correct-horse'))
+    await variables.getByRole('link', { name: 'network' }).first().click()
+    await page.waitForURL(addressOf('network', 'outputs'))
+  })
+
+  test('two versions of the state are compared at an address, and values are shown when they are asked for', async () => {
+    await open('network', 'state')
+    await page
+      .getByRole('button', { name: /^Changes of version/ })
+      .first()
+      .click()
+    await page.waitForURL(/\?to=\d+$/)
+    const difference = page.getByRole('heading', { name: 'Difference' }).locator('..')
+    // A Run stores a version after each resource: the last one of the first Run is complete.
+    const ofFirstRun = page.locator('.rows.versions li', { hasText: `${fleet.firstRun} ` }).first()
+    await difference.getByLabel('From').selectOption(await ofFirstRun.locator('strong').textContent())
+    await page.waitForURL(/\?from=\d+&to=\d+$/)
+    await difference.getByText('input.value.marker').waitFor()
+    ok(!((await difference.textContent()) ?? '').includes('"one"'))
+    await difference.getByText('Show values').click()
+    const marker = difference.locator('li', { hasText: 'input.value.marker' }).last()
+    await marker.getByText('one').waitFor()
+    await marker.getByText('two').waitFor()
+  })
+
+  test('a rollback shows what changes, asks for the name, and makes the older version the current one', async () => {
+    await open('network', 'state')
+    await page
+      .getByRole('button', { name: /^Roll back to version/ })
+      .first()
+      .click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('oarlock state rollback network').waitFor()
+    await dialog.getByText(/unchanged/).waitFor()
+    const confirm = dialog.getByRole('button', { name: 'Roll back', exact: true })
+    ok(await confirm.isDisabled())
+    await dialog.getByLabel(/Type network to confirm/).fill('network')
+    await confirm.click()
+    await dialog.getByText(/is the current state, stored as version/).waitFor()
+    await dialog.getByRole('button', { name: 'Close' }).last().click()
+    await page.getByText('user oarlock:admin').waitFor()
+  })
+
+  test('the graph and the list show what the Stack needs, and lead there', async () => {
+    await open('app', 'dependencies')
+    await page.locator('.graph .node.current', { hasText: 'app' }).waitFor()
+    equal(await page.locator('.graph .edge').count(), 2)
+    await page.locator('.graph .node', { hasText: 'network' }).click()
+    await page.waitForURL(addressOf('network', 'dependencies'))
+    await page.locator('.rows.dependencies').getByText('needed by').first().waitFor()
+  })
+
+  test('drift is shown with what differs', async () => {
+    await open('web', 'drift')
+    await panel('What differs').getByText('data.theme: "light" → "dark"').waitFor()
+  })
+
+  test('YAML: an error of the server is at its line, and what it accepts is shown and then applied', async () => {
+    await open('app', 'yaml')
+    const editor = page.getByRole('textbox', { name: /^YAML of/ })
+    const yaml = await editor.inputValue()
+    await editor.fill(yaml.replace('replicas: 2', 'replicas: 4').replace(/engine: \w+/, 'engine: cobol'))
+    const apply = page.getByRole('button', { name: 'Apply', exact: true })
+    ok(await apply.isDisabled())
+    await page.getByRole('button', { name: 'Validate' }).click()
+    await page.getByRole('alert').getByText('spec.engine').waitFor()
+    await page
+      .getByRole('alert')
+      .getByRole('button', { name: /^Line / })
+      .click()
+    const selected = await editor.evaluate(element => {
+      const { value, selectionStart, selectionEnd } = element as HTMLTextAreaElement
+      return value.slice(selectionStart, selectionEnd)
+    })
+    equal(selected.trim(), 'engine: cobol')
+    await editor.fill(yaml.replace('replicas: 2', 'replicas: 4'))
+    await page.getByRole('button', { name: 'Validate' }).click()
+    await page.getByText('This would change:').waitFor()
+    await page.getByRole('region', { name: 'Changes' }).getByText('replicas: 4').waitFor()
+    await apply.click()
+    await page.getByText('Applied.', { exact: true }).waitFor()
+    equal((await fleet.specOf('app')).variables?.replicas, 4)
+  })
+
+  test('Events of the Stack are listed', async () => {
+    await open('network', 'events')
+    await panel('Events').getByText('Run created').first().waitFor()
+  })
+
+  test('parts have no violation of accessibility rules and fit a phone, in both colours', async () => {
+    const shown: readonly (readonly [name: string, section: string])[] = [
+      ['database', ''],
+      ['network', 'state?to=2'],
+      ...stackSections.slice(1).map(section => [section === 'drift' ? 'web' : 'app', section] as const),
+    ]
+    for (const colorScheme of ['light', 'dark'] as const)
+      for (const width of [1280, 360]) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 860 })
+        for (const [name, section] of shown) {
+          await open(name, section)
+          await page.locator('.object-page .panel').first().waitFor()
+          await page.locator('.loading').first().waitFor({ state: 'detached' })
+          // Not by a script of the page, which its policy forbids.
+          const devtools = await context.newCDPSession(page)
+          await devtools.send('Runtime.evaluate', { expression: axeSource })
+          const violations = await page.evaluate(async () => {
+            const { axe } = window as unknown as {
+              axe: { run(): Promise<{ violations: { id: string; nodes: { target: string[] }[] }[] }> }
+            }
+            return (await axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`)
+          })
+          await devtools.detach()
+          deepEqual(violations, [], `${name} ${section} ${width} ${colorScheme}`)
+          ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${section} is wider than ${width}`)
+        }
+      }
+  })
+
+  test('a plan is rejected with a reason where it is shown', async () => {
+    await page.setViewportSize({ width: 360, height: 860 })
+    await open('database')
+    await page.getByRole('button', { name: 'Reject the plan' }).click()
+    const dialog = page.getByRole('dialog')
+    const confirm = dialog.getByRole('button', { name: 'Reject the plan' })
+    await dialog.getByText('terraform_data.volume will be created').waitFor()
+    await dialog.getByLabel(/Why, for others to read/).fill('too large')
+    await confirm.click()
+    await dialog.getByText(/plan [0-9a-f]{12} rejected/).waitFor()
+    await dialog.getByRole('button', { name: 'Close' }).last().click()
+    await page
+      .getByText(/was rejected by user "oarlock:admin": too large/)
+      .first()
+      .waitFor()
+    equal(await page.getByRole('button', { name: 'Reject the plan' }).count(), 0)
+  })
+
+  test('no script failed, and nothing violated the Content-Security-Policy', () => {
+    deepEqual(problems, [])
+  })
+})
