@@ -1,52 +1,38 @@
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import type { Registry } from 'prom-client'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
-import { badRequest, isReason, type KubeObject, StatusError } from '../kubernetes/object/index.ts'
-import { type ResourceRoute, readBoolean, readRoute } from '../kubernetes/object/route.ts'
+import { isReason, StatusError } from '../kubernetes/object/index.ts'
+import { readBoolean, readRoute } from '../kubernetes/object/route.ts'
 import { mediaType } from '../kubernetes/util/index.ts'
 import { atEnd } from './at-end.ts'
-import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
 import { awaitDefinition } from './await-definition.ts'
 import { BodyMemory } from './body-memory.ts'
 import type { ClientRequest, ClientResponse } from './client-request.ts'
-import { ClientWatches, type ClientWatchesOptions, classOf } from './client-watches.ts'
-import { createClaimed, createdTooLate, mustNotCreate } from './create-claimed.ts'
-import { outdatedMap, requireCurrentMap } from './current-map.ts'
-import {
-  decideOwner,
-  isUnclaimed,
-  type MergedPart,
-  mayDecide,
-  type ObjectOwner,
-  type PartitionRole,
-  partsOf,
-  type RoutedRequest,
-  type RouteTarget,
-  type RoutingMap,
-  roleOf,
-  tenantLabel,
-} from './decide-route.ts'
-import { deleteMerged } from './delete-collection.ts'
+import { ClientWatches, classOf } from './client-watches.ts'
+import { createdTooLate, mustNotCreate } from './create-claimed.ts'
+import { type CreateOwnedOptions, createOwned } from './create-owned.ts'
+import { isUnclaimed, type MergedPart, mayDecide, partsOf, type RouteTarget } from './decide-route.ts'
 import { discardBody } from './discard-body.ts'
 import { findRoute } from './find-route.ts'
-import { forwardedHeaders, jsonOf, readBody } from './forwarded-request.ts'
+import { forwardedHeaders, readBody } from './forwarded-request.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
+import type { GatewayOptions } from './gateway-options.ts'
 import { HomeOrCopy } from './home-or-copy.ts'
 import { systemNamespaces, tableOf } from './kind-classes.ts'
-import { readMergedList } from './merged-list.ts'
-import { partsKey, partsText } from './page-token.ts'
-import { listVersionOf } from './part-query.ts'
+import { MergedRequests } from './merged-requests.ts'
+import { partsText } from './page-token.ts'
 import type { Partition } from './partition.ts'
 import { PodStreams } from './pod-streams.ts'
-import { aboutOf, type NewObject, named, readNewObject } from './read-object.ts'
+import { aboutOf, readNewObject } from './read-object.ts'
 import { isReview, isUserReview, partitionOfReview, reviewedNamespace } from './read-review.ts'
-import { type RequestLimitOptions, RequestLimits } from './request-limits.ts'
+import { RequestLimits } from './request-limits.ts'
 import { readTarget } from './request-target.ts'
 import { verbOf } from './request-verb.ts'
 import { sendAnswer, sendStatus } from './send-answer.ts'
-import { findNode, misdirected, sendToOwner } from './send-to-owner.ts'
+import { findNode, sendToOwner } from './send-to-owner.ts'
 import { anonymousUser, type GatewayUser, gatewayUser } from './user-headers.ts'
+
+export type { GatewayMap, GatewayOptions } from './gateway-options.ts'
 
 const partsCheckEveryMs = 1_000
 const definitionTable = 'customresourcedefinitions.apiextensions.k8s.io'
@@ -68,63 +54,12 @@ type ForwardOptions = {
   timeoutMs?: number | undefined
 }
 
-/** A routing map, with what new objects need. */
-export type GatewayMap = RoutingMap & {
-  partitionOfTenant(tenant: string): string | undefined
-  partitionOfPool(pool: string): string | undefined
-  /** The partitions other than home that serve the kinds of home. */
-  copiesOfHome(): readonly string[]
-  /** A resource version: before it there was a partition that was removed since. Watches and lists at an earlier one begin again. */
-  readonly relistFrom: number
-  /** The Tenant that a namespace was created for; undefined of system namespaces, and of those that no partition has. */
-  tenantOf(namespace: string): string | undefined
-}
-
-export type GatewayOptions = {
-  /** Who sent a request; undefined: no valid credential. */
-  authenticate(request: ClientRequest): Promise<GatewayUser | undefined>
-  /** As it is now. */
-  map(): GatewayMap
-  connectionOf(partition: string): Partition | undefined
-  /** Of a kind, from discovery; undefined if there is no such kind. */
-  scopeOf(group: string, plural: string): Promise<'Namespaced' | 'Cluster' | undefined>
-  /** Tenants that the user may create namespaces of; of `wanted` only whether it is one. */
-  tenantsOf(user: GatewayUser, wanted?: string): Promise<readonly string[]>
-  /** Before the first object of a role: `announceRole`. */
-  announceRole(partition: string, role: PartitionRole): Promise<void>
-  /**
-   * Claims the name of an owned object for a partition, or renews its claim. Returns the resource version of the claim.
-   * @throws {StatusError} AlreadyExists if another partition has it.
-   */
-  claim(table: string, name: string, owner: ObjectOwner): Promise<number>
-  /** Reads at home which partition has the name, into the map. @throws {StatusError} ServiceUnavailable if home does not answer. */
-  lookUp(table: string, name: string): Promise<void>
-  /** Reads again which partition has a namespace, because one does not have it. The Partitions are then at least those of `epoch`, unless that takes too long. */
-  refreshMap(namespace: string, epoch: number): Promise<void>
-  /** Of a CustomResourceDefinition of home, which partitions do not have it Established in this generation; undefined: all have. Default: always. */
-  definitionMissing?(definition: KubeObject): string | undefined
-  /** The version of home up to which the map knows the Partitions. */
-  partitionsEpoch(): number
-  /** Waits until the map knows the Partitions of `epoch`, for at most 2 s. */
-  waitForPartitions(epoch: number): Promise<void>
-  /** Signs continue tokens: the same in all gateways. Default: a random one. */
-  readonly tokenKey?: Uint8Array | undefined
-  /** Of events that wait for one partition, for each watch. Default 16 MiB. */
-  readonly maxWatchBufferBytes?: number | undefined
-  /** Limits of the watches that clients share. */
-  readonly sharedWatches?: ClientWatchesOptions['shared']
-  /** How much one Tenant or user may use at a time. Default: see {@link RequestLimitOptions}. */
-  readonly limits?: Partial<RequestLimitOptions> | undefined
-  /** Where the metrics of the gateway are registered. Default: nowhere. */
-  readonly registry?: Registry | undefined
-  readonly log: (message: string, error?: unknown) => void
-}
-
 /** Serves the Kubernetes API of all partitions: authenticates, decides where a request belongs, and passes it on or merges the answers. */
 export class Gateway {
   readonly #options: GatewayOptions
-  readonly #tokenKey: Uint8Array
   readonly #watches: ClientWatches
+  readonly #merged: MergedRequests
+  readonly #owned: CreateOwnedOptions
   readonly #limits: RequestLimits
   readonly #bodies = new BodyMemory()
   readonly #metrics: GatewayMetrics | undefined
@@ -134,7 +69,6 @@ export class Gateway {
   constructor(options: GatewayOptions) {
     const { tokenKey = randomBytes(32), maxWatchBufferBytes: maxBufferedBytes, sharedWatches: shared, log } = options
     this.#options = options
-    this.#tokenKey = tokenKey
     this.#podStreams = new PodStreams(options, name => this.#connection(name))
     this.#homeOrCopy = new HomeOrCopy({
       home: () => options.map().home,
@@ -142,12 +76,15 @@ export class Gateway {
       connectionOf: name => this.#connection(name),
     })
     this.#limits = new RequestLimits(options.limits)
+    const connectionTo = (name: string) => this.#connection(name)
     this.#watches = new ClientWatches({
       ...{ maxBufferedBytes, shared, log },
       reconnected: partition => this.#metrics?.reconnected(partition),
       passed: events => this.#metrics?.eventsPassed(events),
       slowClient: () => this.#metrics?.slowClient(),
     })
+    this.#merged = new MergedRequests({ ...options, connectionTo, watches: this.#watches, tokenKey })
+    this.#owned = { ...options, connectionTo }
     const partitions = () => [...options.map().partitions.keys()].map(name => ({ name, connection: options.connectionOf(name) }))
     const sources = { limits: this.#limits, watches: this.#watches, partitions }
     this.#metrics = options.registry && new GatewayMetrics(options.registry, sources)
@@ -243,7 +180,8 @@ export class Gateway {
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
     const find = async (): Promise<RouteTarget> => await findRoute(routed, this.#options)
     const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
-    const createOwned = (table: string) => this.#createOwned(request, response, user, { table, name, object, body, map, signal })
+    const createIn = async (table: string) =>
+      await sendAnswer(await createOwned(request, { table, name, object, body, user, map, signal }, this.#owned), response)
     track.partition = target.kind === 'one' ? target.partition : target.kind === 'merged' ? 'merged' : ''
     const partsNow = () => partsOf(routed, this.#options.map())
     const list = { user, resource, verb, scope, partsNow, searchParams, pathname, body, signal }
@@ -256,7 +194,7 @@ export class Gateway {
           return next.kind === 'one' ? next.partition : undefined
         }
         const isOwned = namespace === '' && !systemNamespaces.includes(name)
-        const createInstead = isApply && object && isOwned ? () => createOwned(table) : undefined
+        const createInstead = isApply && object && isOwned ? () => createIn(table) : undefined
         const isChange = verb === 'update' || verb === 'patch'
         const changesDefinition = table === definitionTable && isChange && !searchParams.has('dryRun')
         const isLog = resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log'
@@ -271,24 +209,22 @@ export class Gateway {
         const { partition, isOnlyPart = false } = target
         const connection = this.#connection(partition)
         if ((verb === 'list' || verb === 'deletecollection') && isOnlyPart && (await isMergeable(connection, user, signal))) {
-          await connection.progress(user, 0, [], signal)
-          await this.#requireCurrentMap([{ connection }], [{ partition, excludedNamespaces: [] }], partsNow)
-          if (verb === 'list') requireKept(searchParams, this.#options.map().relistFrom)
+          await this.#merged.requireOnlyPart(partition, list)
         }
         if (verb !== 'watch' || name !== '') return await forward()
         const { forwarded } = this.#watches
         const isComparable = isOnlyPart ? await isMergeable(connection, user, signal) : connection.isComparable
         // Another partition may become a part of it, with which a watch that is forwarded would not be complete.
         if (isComparable && (isOnlyPart || forwarded.shouldShare(partition, pathname)))
-          return await this.#merge(request, response, { ...list, parts: [{ partition, excludedNamespaces: [] }], forward })
+          return await this.#merged.serve(request, response, { ...list, parts: [{ partition, excludedNamespaces: [] }], forward })
         const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
         if (isOnlyPart) endWhenMoved(response, partsNow)
         return await forward().finally(close)
       }
       case 'merged':
-        return await this.#merge(request, response, { ...list, parts: target.parts })
+        return await this.#merged.serve(request, response, { ...list, parts: target.parts })
       case 'claimed':
-        return await createOwned(target.table)
+        return await createIn(target.table)
     }
   }
 
@@ -319,58 +255,6 @@ export class Gateway {
     if (answer.status >= 300) return await sendAnswer(answer, response)
     discardBody(answer.body)
     throw new StatusError('ServiceUnavailable', 'this kind was created just now; retry', { details: { retryAfterSeconds: 1 } })
-  }
-
-  /**
-   * Creates an object whose name is unique in all partitions. Its partition is asked first whether it would accept the object: without the right to create it,
-   * a user must not be able to take a name, and an object that is not valid must leave no claim.
-   */
-  async #createOwned(
-    request: ClientRequest,
-    response: ClientResponse,
-    user: GatewayUser,
-    {
-      table,
-      object,
-      map,
-      signal,
-      ...sent
-    }: {
-      readonly table: string
-      /** In the path. */
-      readonly name: string
-      readonly object: NewObject | undefined
-      readonly body: Uint8Array | undefined
-      readonly map: GatewayMap
-      readonly signal: AbortSignal
-    },
-  ): Promise<void> {
-    const { name, body } = named(sent, object, mediaType(request.headers['content-type']))
-    if (name === '') throw badRequest(`${table} need a metadata.name or metadata.generateName: the gateway claims their names`)
-    const tenants = table === 'namespaces' ? await this.#options.tenantsOf(user, object?.labels?.[tenantLabel]) : []
-    const owner = decideOwner(table, { name, labels: object?.labels }, tenants, map)
-    const { method = 'POST', url = '/' } = request
-    const connection = this.#connection(owner.partition)
-    const headers = forwardedHeaders(request)
-    const isDryRun = readTarget(url).searchParams.has('dryRun')
-    const trial = await connection.stream({
-      method,
-      path: isDryRun ? url : `${url}${url.includes('?') ? '&' : '?'}dryRun=All`,
-      user,
-      headers,
-      body,
-      signal,
-    })
-    if (isDryRun || trial.status >= 300) return await sendAnswer(trial, response)
-    for await (const _ of trial.body);
-    const role = roleOf(table)
-    if (!map.partitions.get(owner.partition)?.announced?.has(role)) await this.#options.announceRole(owner.partition, role)
-    const answer = await createClaimed(
-      owner.partition,
-      () => this.#options.claim(table, name, owner),
-      more => connection.stream({ method, path: url, user, headers: { ...headers, ...more }, body, signal }),
-    )
-    await sendAnswer(answer, response)
   }
 
   async #forward(
@@ -406,95 +290,6 @@ export class Gateway {
     return await awaitDefinition(answer, { missingIn, read, signal })
   }
 
-  async #merge(
-    request: ClientRequest,
-    response: ClientResponse,
-    list: {
-      readonly user: GatewayUser
-      readonly resource: ResourceRoute
-      readonly verb: RoutedRequest['verb']
-      readonly scope: RoutedRequest['scope']
-      readonly parts: readonly MergedPart[]
-      partsNow(): readonly MergedPart[]
-      readonly searchParams: URLSearchParams
-      readonly pathname: string
-      readonly body: Uint8Array | undefined
-      readonly signal: AbortSignal
-      /** Sends the request to its partition; of one that is not merged. */
-      forward?(): Promise<void>
-    },
-  ): Promise<void> {
-    const { user, resource, verb, searchParams: query, pathname: path, signal } = list
-    const { parts, missing } = await availableParts(list.parts, name => this.#connection(name), {
-      ...{ user, signal },
-      allowsPartial: verb === 'list' && readBoolean(query, partialParameter),
-    })
-    // Parts of a list are joined as they are: compressed ones could not be.
-    const { 'accept-encoding': _, ...forwarded } = forwardedHeaders(request)
-    const headers = { ...forwarded, accept: jsonOf(request.headers.accept) }
-    const table = tableOf(resource)
-    const areAllParts = () => this.#requireCurrentMap(parts, list.parts, list.partsNow)
-    const { relistFrom } = this.#options.map()
-    if (verb === 'list') {
-      requireKept(query, relistFrom)
-      const keys = { partsKey: partsKey(list.parts), tokenKey: this.#tokenKey }
-      const answer = await readMergedList({ parts, path, query, table, user, headers, ...keys, signal, areAllParts })
-      return await sendAnswer({ ...answer, headers: { ...answer.headers, ...partialWarning(missing) } }, response)
-    }
-    if (verb === 'watch') {
-      const where = partsText(list.parts)
-      const isCurrent = () => where === partsText(list.partsNow())
-      const isCurrentAt = (epoch: number) =>
-        epoch <= this.#options.partitionsEpoch() ? isCurrent() : this.#requireEpoch(epoch).then(isCurrent)
-      return await this.#watches.serve(response, {
-        ...{
-          parts,
-          path,
-          query,
-          table,
-          isNamespaced: list.scope === 'Namespaced',
-          user,
-          headers,
-          signal,
-          isCurrent,
-          isCurrentAt,
-          areAllParts,
-          relistFrom,
-        },
-        reauthenticate: async () => isSameUser(await this.#options.authenticate(request), user),
-        // A partition that does not have the namespace: the map is read again.
-        sendAnswer: answer => (answer.status === misdirected && list.forward ? list.forward() : sendAnswer(answer, response)),
-      })
-    }
-    if (verb === 'deletecollection')
-      return await sendAnswer(
-        await deleteMerged({ parts, path, query, table, user, headers, body: list.body ?? new Uint8Array(), signal, areAllParts }),
-        response,
-      )
-    throw new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
-  }
-
-  async #requireCurrentMap(
-    parts: readonly { readonly connection: Partition }[],
-    routed: readonly MergedPart[],
-    partsNow: () => readonly MergedPart[],
-  ): Promise<void> {
-    const options = this.#options
-    await requireCurrentMap({
-      ...{ home: options.map().home, routed, partsNow },
-      epoch: Math.max(...parts.map(({ connection }) => connection.mapEpoch)),
-      knownEpoch: () => options.partitionsEpoch(),
-      waitFor: epoch => options.waitForPartitions(epoch),
-    })
-  }
-
-  /** @throws {StatusError} ServiceUnavailable if the map of this gateway stays older than that. */
-  async #requireEpoch(epoch: number): Promise<void> {
-    const { map, partitionsEpoch, waitForPartitions } = this.#options
-    await waitForPartitions(epoch)
-    if (partitionsEpoch() < epoch) throw outdatedMap(map().home)
-  }
-
   /** Undefined of a read. */
   async #readBody(request: ClientRequest, response: ClientResponse, user: GatewayUser): Promise<Uint8Array | undefined> {
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
@@ -508,13 +303,6 @@ export class Gateway {
     if (connection) return connection
     throw new StatusError('ServiceUnavailable', `partition ${JSON.stringify(name)} has no address: see spec.server of the Partition`)
   }
-}
-
-/** @throws {StatusError} Expired for a list at an exact version from before the removal of a partition: its objects are missing. */
-function requireKept(query: URLSearchParams, relistFrom: number): void {
-  const wanted = listVersionOf(query)
-  if (wanted.kind === 'exact' && wanted.version < relistFrom)
-    throw new StatusError('Expired', `too old resource version: ${wanted.version}: a partition was removed at ${relistFrom}`)
 }
 
 const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/'
@@ -536,5 +324,3 @@ function endWhenMoved(response: ClientResponse, partsNow: () => readonly MergedP
   const timer = setInterval(() => where !== partsText(partsNow()) && response.destroy(), partsCheckEveryMs).unref()
   atEnd(response, () => clearInterval(timer))
 }
-
-const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid
