@@ -45,6 +45,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   shards: () => import('./shards.ts'),
   managed: () => import('./managed.ts'),
   gateway: () => import('./gateway.ts'),
+  console: () => import('./console.ts'),
 }
 
 const { values, positionals } = parseArgs({

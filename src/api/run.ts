@@ -243,6 +243,18 @@ const status = Type.Object(
     supersededBy: Type.Optional(Type.String({ description: 'Name of the Run that superseded this one while it was queued.' })),
     startedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the worker started the Run.' })),
     finishedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run ended.' })),
+    phaseSeconds: Type.Optional(
+      Type.Object(
+        {
+          preparing: Type.Optional(
+            Type.Number({ minimum: 0, description: 'With the source, the dependencies and the init of the engine.' }),
+          ),
+          planning: Type.Optional(Type.Number({ minimum: 0, description: 'Until the plan was there.' })),
+          applying: Type.Optional(Type.Number({ minimum: 0, description: 'Until the engine had ended and its state was saved.' })),
+        },
+        { description: 'Durations of the phases that have ended, in seconds, measured by the worker. The first begins at `startedAt`.' },
+      ),
+    ),
     progress: Type.Optional(
       Type.Object(
         {

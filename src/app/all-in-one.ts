@@ -195,6 +195,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       ...{ manager, controllers, client, version, log, settings: options.console ?? {} },
       connect: connectToOwnServer(server),
       administrator: administratorOf(dataDir),
+      ...{ dataDir, registry },
     })
     cleanups.push(() => console.close())
     const listener = await startEndpoints({

@@ -4,7 +4,8 @@
  * `page/` runs in browsers, `server/` answers it from `projection/`, and `protocol/` is what they send each other.
  * Out of scope: listeners and processes (`app/`).
  */
-export { History, Projections } from './projection/index.ts'
+export { FleetMonitor, History, type HistoryEntry, type PartitionBody, Projections } from './projection/index.ts'
+export type { ControllerRow } from './protocol/index.ts'
 export {
   ConsoleServer,
   type ConsoleServerOptions,

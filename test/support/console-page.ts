@@ -68,7 +68,17 @@ export function runRowOf(index: number, nowMs: number): RunRow {
   const isEnded = phase === 'Succeeded' || phase === 'Failed'
   const createdMs = nowMs - index * 7_000
   return {
-    ...{ key: `${namespace}/${name}-1`, namespace, name: `${name}-1`, stack: name, tenant: tenant as string, engine, pool, phase },
+    ...{
+      key: `${namespace}/${name}-1`,
+      namespace,
+      name: `${name}-1`,
+      stack: name,
+      epoch: 1,
+      tenant: tenant as string,
+      engine,
+      pool,
+      phase,
+    },
     ...{ type: index % 3 === 0 ? 'Plan' : 'Apply', trigger: index % 2 === 0 ? 'SourceChanged' : 'DriftCheck', createdMs },
     ...(phase === 'Queued'
       ? { queuePosition: (index % 90) + 1, reason: 'PoolLimit', message: 'pool default has its maximum of workers' }

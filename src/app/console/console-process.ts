@@ -39,7 +39,10 @@ export async function startConsoleProcess(options: ConsoleProcessOptions): Promi
     runs: manager.informer(runResource),
     workers: manager.informer(workerResource),
   }
-  const console = startConsole({ ...{ manager, controllers, client, settings, version, log }, connect: connectAs(options) })
+  const console = startConsole({
+    ...{ manager, controllers, client, settings, version, log, dataDir: options.dataDir },
+    connect: connectAs(options),
+  })
   const readiness = () => manager.readyz()
   try {
     const listener = await startTlsListener({

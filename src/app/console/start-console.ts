@@ -1,12 +1,28 @@
+import { join } from 'node:path'
+import type { Registry } from 'prom-client'
 import { systemNamespace, tenantResource, workerPoolResource } from '../../api/index.ts'
-import { ConsoleServer, type ConsoleServerOptions, History, OidcProvider, OneTimeLinks, Projections } from '../../console/index.ts'
+import {
+  ConsoleServer,
+  type ConsoleServerOptions,
+  FleetMonitor,
+  History,
+  OidcProvider,
+  OneTimeLinks,
+  type PartitionBody,
+  Projections,
+} from '../../console/index.ts'
+import { partitionResource } from '../../gateway/index.ts'
 import { type Client, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
-import type { Log, Manager } from '../../kubernetes/controller/index.ts'
+import type { Informer, Log, Manager } from '../../kubernetes/controller/index.ts'
+import type { Resource } from '../../kubernetes/object/index.ts'
 import type { Controllers } from '../controllers/controllers.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
+import { isPartition } from '../is-partition.ts'
 import { consoleAssetsDirectory } from './assets-directory.ts'
 import type { ConsoleSettings } from './console-settings.ts'
+import { readControllerMetrics } from './controller-metrics.ts'
+import { HistoryFile } from './history-file.ts'
 import { ownHost } from './own-host.ts'
 
 export type StartConsoleOptions = Pick<ConsoleServerOptions, 'connect' | 'administrator' | 'version'> & {
@@ -16,6 +32,10 @@ export type StartConsoleOptions = Pick<ConsoleServerOptions, 'connect' | 'admini
   /** With the right to review tokens and accesses. */
   readonly client: Client
   readonly settings: ConsoleSettings
+  /** Where the history is kept. */
+  readonly dataDir: string
+  /** Of the controllers of this process. Default: it has none. */
+  readonly registry?: Registry
   readonly log: Log
 }
 
@@ -31,25 +51,51 @@ const authenticatedGroup = 'system:authenticated'
 
 /** Adds the console to a process with the caches of Stacks, Runs and Workers. */
 export function startConsole(options: StartConsoleOptions): StartedConsole {
-  const { manager, controllers, client, connect, administrator, settings, version, log } = options
-  const projections = new Projections({
-    ...controllers,
-    pools: manager.informer(workerPoolResource),
+  const { manager, controllers, client, connect, administrator, settings, dataDir, registry, version, log } = options
+  const pools = manager.informer(workerPoolResource)
+  const sources = {
+    ...{ ...controllers, pools },
     tenants: manager.informer(tenantResource),
     namespaces: manager.informer(namespaceResource),
     leases: manager.informer(leaseResource, { namespace: systemNamespace }),
-  })
-  const history = new History()
-  let sampledMs = Date.now()
+  }
+  const file = new HistoryFile(join(dataDir, 'console-history'), { log })
+  const monitor = new FleetMonitor(sources, scaling => file.add({ atMs: scaling.atMs, scaling }))
+  const showOwnControllers = (opened: Projections) => {
+    if (!registry) return
+    readControllerMetrics(registry).then(
+      rows => opened.setOwnControllers(rows),
+      error => log.warn({ err: error }, 'the console does not show the latency of controllers'),
+    )
+  }
   const sampler = setInterval(() => {
-    const nowMs = Date.now()
-    history.add(nowMs, projections.sample(nowMs, sampledMs))
-    sampledMs = nowMs
+    const atMs = Date.now()
+    file.add({ atMs, values: monitor.sample(atMs) })
+    if (projections) showOwnControllers(projections)
   }, History.everyMs).unref()
+  let partitions: Informer<PartitionBody> | undefined
+  isPartition(client).then(
+    hasPartitions => {
+      if (hasPartitions) partitions = manager.informer(partitionResource as unknown as Resource<PartitionBody>)
+    },
+    error => log.warn({ err: error }, 'the console does not show partitions'),
+  )
+  // Rows of the fleet are memory that no one needs who does not open the console.
+  let projections: Projections | undefined
+  const openProjections = () => {
+    const opened = new Projections(sources)
+    if (partitions) opened.followPartitions(partitions)
+    showOwnControllers(opened)
+    return opened
+  }
   const links = new OneTimeLinks()
   const access = new AccessReviewer(client)
   const console = new ConsoleServer({
-    ...{ projections, history, links, administrator, connect, version },
+    get projections() {
+      projections ??= openProjections()
+      return projections
+    },
+    ...{ history: file.history, links, administrator, connect, version },
     assetsDirectory: consoleAssetsDirectory(),
     authenticateToken: authenticateByTokenReview(client),
     isAllowed: (user, attributes) => access.isAllowed({ ...user, groups: [...new Set([...user.groups, authenticatedGroup])] }, attributes),

@@ -1,10 +1,9 @@
-import { endedPhases, isEnded, type Run, type RunPhase, type Stack, type Tenant, type Worker, type WorkerPool } from '../../api/index.ts'
+import { isEnded, type Run, type Stack, type Tenant, type Worker, type WorkerPool } from '../../api/index.ts'
 import { TenantIndex } from '../../controllers/dispatch/index.ts'
 import type { LeaseBody } from '../../kubernetes/client/index.ts'
-import type { Informer } from '../../kubernetes/controller/index.ts'
+import { type Informer, ringLabel, shardViewOf } from '../../kubernetes/controller/index.ts'
 import { type KubeObject, objectKey } from '../../kubernetes/object/index.ts'
 import type { ControllerRow, PartitionRow, PoolRow, RunRow, StackRow, TenantRow, WorkerRow } from '../protocol/index.ts'
-import type { HistorySample } from './history.ts'
 import { RowTable } from './row-table.ts'
 import { controllerRow, type PartitionBody, partitionRow, poolRow, runRow, stackRow, tenantRow, workerRow } from './rows.ts'
 
@@ -19,8 +18,6 @@ export type ProjectionSources = {
   readonly tenants: Cache<Pick<Tenant, 'spec' | 'status'>>
   readonly namespaces: Cache<object>
   readonly leases: Cache<LeaseBody>
-  /** Undefined where there are none. */
-  readonly partitions?: Cache<PartitionBody>
 }
 
 export type RowTables = {
@@ -55,7 +52,7 @@ export class Projections {
 
   constructor(sources: ProjectionSources) {
     this.#sources = sources
-    const { stacks, runs, workers, pools, tenants, namespaces, leases, partitions } = sources
+    const { stacks, runs, workers, pools, tenants, namespaces, leases } = sources
     const { tables } = this
     namespaces.onChange({ changed: () => this.#ageTenants() })
     tenants.onChange({ changed: () => this.#ageTenants() })
@@ -63,9 +60,18 @@ export class Projections {
     tables.stacks.follow(stacks, stack => this.#stackRow(stack as Stack))
     tables.workers.follow(workers, worker => workerRow(worker as Worker))
     tables.pools.follow(pools, pool => poolRow(pool as WorkerPool))
-    tables.controllers.follow(leases, controllerRow)
-    if (partitions) tables.partitions.follow(partitions, partitionRow)
+    leases.onChange({ changed: ({ type, object }) => this.#leaseChanged(object, type === 'deleted') })
     this.#readTenants()
+  }
+
+  /** Adds the table of partitions, where an API server has that kind. */
+  followPartitions(partitions: Pick<Cache<PartitionBody>, 'onChange'>): void {
+    this.tables.partitions.follow(partitions, partitionRow)
+  }
+
+  /** Replaces the rows of the controllers of this process. */
+  setOwnControllers(rows: readonly ControllerRow[]): void {
+    for (const row of rows) this.tables.controllers.set(row)
   }
 
   tenantOf(namespace: string): string | undefined {
@@ -82,25 +88,6 @@ export class Projections {
   /** The Stacks of one namespace, in no order. */
   stacksIn(namespace: string): Stack[] {
     return (this.#sources.stacks.list() as Stack[]).filter(({ metadata }) => metadata.namespace === namespace)
-  }
-
-  /** The numbers of the fleet now, for charts. @param sinceMs of the sample before: Runs that ended later are counted. */
-  sample(nowMs: number, sinceMs: number): HistorySample {
-    const { runs, workers } = this.tables
-    const sample = { queueLength: 0, oldestQueuedMs: 0, activeRuns: 0, workers: 0, busyWorkers: 0, runsSucceeded: 0, runsFailed: 0 }
-    for (const { phase, createdMs, finishedMs = 0 } of runs.values()) {
-      if (phase === 'Queued') {
-        sample.queueLength++
-        sample.oldestQueuedMs = Math.max(sample.oldestQueuedMs, nowMs - createdMs)
-      } else if (!endedPhases.includes(phase as RunPhase)) sample.activeRuns++
-      else if (finishedMs > sinceMs && phase === 'Succeeded') sample.runsSucceeded++
-      else if (finishedMs > sinceMs && (phase === 'Failed' || phase === 'Lost')) sample.runsFailed++
-    }
-    for (const { phase } of workers.values()) {
-      sample.workers++
-      if (phase === 'Busy') sample.busyWorkers++
-    }
-    return sample
   }
 
   #stackRow(stack: Stack): StackRow {
@@ -125,6 +112,20 @@ export class Projections {
     }
     const stack = this.#sources.stacks.get(stackKey)
     if (stack) this.tables.stacks.set(this.#stackRow(stack as Stack))
+  }
+
+  /** Which member of a ring holds which buckets is in the Lease of the ring. */
+  #leaseChanged(lease: KubeObject<LeaseBody>, isDeleted: boolean): void {
+    const ring = lease.metadata.labels?.[ringLabel]
+    const ofRing = ring === undefined ? [] : this.#sources.leases.list().filter(({ metadata }) => metadata.labels?.[ringLabel] === ring)
+    const members = ring === undefined ? [] : (shardViewOf(ring, ofRing)?.members ?? [])
+    if (isDeleted) this.tables.controllers.delete(objectKey(lease))
+    for (const each of ring === undefined && !isDeleted ? [lease] : ofRing) {
+      const member = members.find(({ session }) => session !== undefined && session === each.spec?.holderIdentity)
+      const row = controllerRow(each, member && { buckets: member.buckets.length })
+      if (row) this.tables.controllers.set(row)
+      else this.tables.controllers.delete(objectKey(each))
+    }
   }
 
   /** Many namespaces may change together, as at the start: the index is made once after them. */

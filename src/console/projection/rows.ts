@@ -11,6 +11,7 @@ import {
   type WorkerPool,
 } from '../../api/index.ts'
 import type { LeaseBody } from '../../kubernetes/client/index.ts'
+import { ringLabel } from '../../kubernetes/controller/index.ts'
 import { findCondition, isConditionTrue, type KubeObject } from '../../kubernetes/object/index.ts'
 import type { ControllerRow, PartitionRow, PlanCounts, PoolRow, RunRow, StackRow, TenantRow, WorkerRow } from '../protocol/index.ts'
 
@@ -69,6 +70,7 @@ export function runRow({ metadata, spec, status }: Run, tenant: string | undefin
     namespace,
     name,
     stack: spec.stackRef.name,
+    epoch: spec.epoch,
     ...((spec.tenant?.name ?? tenant) !== undefined && { tenant: spec.tenant?.name ?? tenant }),
     engine: spec.stack.engine,
     type: spec.type,
@@ -81,6 +83,7 @@ export function runRow({ metadata, spec, status }: Run, tenant: string | undefin
     ...(progress && !isEnded({ status }) && { progress: { done: progress.done, total: progress.total } }),
     ...(plan && { plan: countsOf(plan) }),
     ...(changed !== undefined && { changed }),
+    ...(spec.approvedPlan && { planRun: spec.approvedPlan.runName }),
     ...(queuePosition !== undefined && { queuePosition }),
     createdMs: Date.parse(spec.queuedSince ?? metadata.creationTimestamp),
     ...timeOf('startedMs', status?.startedAt),
@@ -145,10 +148,13 @@ export function tenantRow({ metadata, spec, status }: Tenant): TenantRow {
   }
 }
 
-/** Undefined for the Lease of a worker. */
-export function controllerRow({ metadata, spec }: KubeObject<LeaseBody>): ControllerRow | undefined {
+/** Undefined for the Lease of a worker. @param member of a ring: the buckets that it holds. */
+export function controllerRow({ metadata, spec }: KubeObject<LeaseBody>, member?: { readonly buckets: number }): ControllerRow | undefined {
   if (metadata.labels?.[labels.pool] !== undefined || !spec?.holderIdentity) return undefined
+  const ring = metadata.labels?.[ringLabel]
   return {
+    ...(ring !== undefined && { ring }),
+    ...member,
     key: `${metadata.namespace}/${metadata.name}`,
     name: metadata.name,
     holder: spec.holderIdentity,

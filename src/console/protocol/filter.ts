@@ -17,7 +17,7 @@ export const filterFields = {
   workers: ['name', 'pool', 'phase', 'host', 'partition'],
   pools: ['name', 'mode', 'lifecycle'],
   tenants: ['name', 'partition'],
-  controllers: ['name', 'holder'],
+  controllers: ['name', 'holder', 'ring'],
   partitions: ['name'],
 } as const
 

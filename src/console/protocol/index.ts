@@ -14,4 +14,4 @@ export { recentSignInMs, type Session, type SignInMethod, type SignInProblem, si
 export type * from './stack-details.ts'
 export { maxAttributeChanges, maxGraphNodes, maxResourceChanges, stackSections } from './stack-details.ts'
 export type * from './views.ts'
-export { defaultPageSize, deltaIntervalMs, historySeries, maxPageSize } from './views.ts'
+export { defaultPageSize, deltaIntervalMs, historySeries, intervalSeries, maxPageSize, poolSeries } from './views.ts'

@@ -15,7 +15,7 @@
  * | `POST actions` | `ActionRequest` → `ActionResult` |
  * | `POST bulk` | `BulkRequest` → `BulkResult` |
  * | `GET plans/NS/RUN` | → `StoredDiff` |
- * | `GET logs/NS/RUN?follow=1&timestamps=1` | → text, as it arrives |
+ * | `GET logs/NS/RUN?follow=1&timestamps=1&offset=N` | → text, as it arrives, from a byte of the stored log on. `Oarlock-Times: missing`: its lines have no times |
  * | `GET stacks/NS/NAME/resources`, `outputs`, `variables`, `versions`, `events`, `graph`, `yaml` | → a part of its page, as of `stack-details.ts` |
  * | `GET stacks/NS/NAME/outputs/OUTPUT` | → `{ value }` of a sensitive output |
  * | `GET stacks/NS/NAME/diff?from=N&to=N&values=1` | → `StateDiff` of two versions of the state |

@@ -80,6 +80,8 @@ export type RunRow = {
   readonly namespace: string
   readonly name: string
   readonly stack: string
+  /** Rises with each Run of the Stack. */
+  readonly epoch: number
   readonly tenant?: string
   readonly engine: string
   readonly type: string
@@ -93,6 +95,8 @@ export type RunRow = {
   readonly progress?: { readonly done: number; readonly total: number }
   readonly plan?: PlanCounts
   readonly changed?: boolean
+  /** The Run whose approved plan it applies. */
+  readonly planRun?: string
   readonly queuePosition?: number
   readonly createdMs: number
   readonly startedMs?: number
@@ -145,13 +149,24 @@ export type TenantRow = {
   readonly message?: string
 }
 
+/** A Lease, or a controller of the console's own process. */
 export type ControllerRow = {
   readonly key: string
   readonly name: string
   readonly holder: string
-  readonly renewedMs: number
-  readonly leaseDurationMs: number
-  readonly transitions: number
+  readonly renewedMs?: number
+  readonly leaseDurationMs?: number
+  readonly transitions?: number
+  /** Of a member of a ring of sharded controllers: the keys are divided into 1,024 buckets. */
+  readonly ring?: string
+  readonly buckets?: number
+  /** Reconciles since the process started. */
+  readonly reconciles?: number
+  readonly errors?: number
+  readonly queued?: number
+  /** Half of the reconciles, and 99 of 100, took no longer. */
+  readonly p50Ms?: number
+  readonly p99Ms?: number
 }
 
 export type PartitionRow = {

@@ -25,8 +25,9 @@ export type ViewQuery =
   /** One object with what belongs to it. */
   | { readonly kind: 'stack'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'run'; readonly namespace: string; readonly name: string }
-  /** Series of the last `minutes`. */
-  | { readonly kind: 'history'; readonly minutes: number }
+  | { readonly kind: 'pool'; readonly name: string }
+  /** Series of the last `minutes`: of the fleet, or of one pool. */
+  | { readonly kind: 'history'; readonly minutes: number; readonly pool?: string }
 
 export type RowOf = {
   readonly stacks: StackRow
@@ -91,15 +92,48 @@ export const historySeries = [
   'runsFailed',
 ] as const
 
-/** Series over time, by the names of {@link historySeries}, each value for the interval before its time. A missing value is null. */
+/** Series whose values are numbers of an interval: a longer interval has their sum. */
+export const intervalSeries = ['runsSucceeded', 'runsFailed'] as const
+
+/** Names of the series of a pool. */
+export const poolSeries = ['desired', 'workers', 'busy', 'queued'] as const
+
+/** A pool wanted another number of workers, and the numbers from which that followed. */
+export type Scaling = {
+  readonly pool: string
+  readonly atMs: number
+  readonly from: number
+  readonly to: number
+  readonly min: number
+  readonly max: number
+  readonly queued: number
+  readonly busy: number
+}
+
+/** The oldest change first. */
+export type PoolHistoryFacts = HistoryFacts & { readonly scalings: readonly Scaling[] }
+
+/** Series over time, by the names of {@link historySeries}, each value the highest of the interval before its time. A missing value is null. */
 export type HistoryFacts = {
   readonly timesMs: readonly number[]
   readonly series: Readonly<Record<string, readonly (number | null)[]>>
 }
 
+/** The pool as its user may read it. */
+export type PoolFacts = { readonly row?: PoolRow; readonly object?: unknown }
+
 /** An object as its user may read it, without `managedFields`. `version` is its resourceVersion. */
 export type StackFacts = { readonly row?: StackRow; readonly object?: unknown; readonly runs: readonly RunRow[] }
-export type RunFacts = { readonly row?: RunRow; readonly object?: unknown }
+export type RunFacts = {
+  readonly row?: RunRow
+  readonly object?: unknown
+  /** The Runs that are attempts at the same, with this one, the first attempt first. Empty if there was only one. */
+  readonly attempts: readonly RunRow[]
+  /** Of an Apply: the Run whose approved plan it applies. */
+  readonly planRun?: RunRow
+  /** Of a Plan: the Run that applies it. */
+  readonly applyRun?: RunRow
+}
 
 /** A message of the stream, as JSON in the data of a server-sent event. Its id counts the messages of the stream. */
 export type StreamMessage =

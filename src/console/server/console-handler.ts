@@ -55,7 +55,7 @@ export class ConsoleServer {
     this.#oidc = options.oidc && new OidcSignIn(options.oidc, options)
     this.#sessionRoutes = { ...this.#users.routes, ...this.#streams.routes }
     this.#timers = [
-      setInterval(() => this.#streams.flush(), deltaIntervalMs).unref(),
+      setInterval(() => this.#streams.flush(), options.flushIntervalMs ?? deltaIntervalMs).unref(),
       setInterval(() => this.#streams.beat(), beatEveryMs).unref(),
       setInterval(() => {
         this.#sessions.sweep()

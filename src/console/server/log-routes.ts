@@ -1,28 +1,35 @@
+import { once } from 'node:events'
 import type { Call, Routes } from './route.ts'
 
 export const logRoutes: Routes = { 'GET logs': passLog }
 
-/** The log of a Run, as it arrives. */
+/** Of the log store: see `stores/log/log-handler.ts`. */
+const parameters = ['follow', 'timestamps', 'tail', 'offset', 'since']
+
+/**
+ * Passes the log of a Run as it arrives, read with the rights of the user. A log that ends is a response that ends; one that is cut off, because its
+ * store or the right to read it is gone, is a connection that breaks: the page continues at the offset that it has.
+ */
 async function passLog({ client, path: [namespace = '', name = ''], query, response }: Call): Promise<void> {
   const stores = await client()
   const abort = new AbortController()
   response.once('close', () => abort.abort())
-  const { body } = await stores.stream({
+  const { body, headers } = await stores.stream({
     ...{ method: 'GET', path: `/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}` },
-    query: Object.fromEntries(
-      ['follow', 'timestamps', 'tail', 'since'].flatMap(key => (query.has(key) ? [[key, query.get(key) as string]] : [])),
-    ),
+    query: Object.fromEntries(parameters.flatMap(key => (query.has(key) ? [[key, query.get(key) as string]] : []))),
     ...{ headers: { accept: 'text/plain' }, signal: abort.signal, idleTimeoutMs: 0 },
   })
   response.writeHead(200, {
     'Content-Type': 'text/plain; charset=utf-8',
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
+    // Proxies such as nginx must not hold lines back.
+    'X-Accel-Buffering': 'no',
+    ...(headers['oarlock-times'] !== undefined && { 'Oarlock-Times': headers['oarlock-times'] }),
   })
   response.flushHeaders()
   try {
-    for await (const chunk of body)
-      if (!response.write(chunk)) await new Promise(resolve => response.once('drain', resolve).once('close', resolve))
+    for await (const chunk of body) if (!response.write(chunk)) await once(response, 'drain', { signal: abort.signal })
     response.end()
   } catch (error) {
     if (!abort.signal.aborted) throw error

@@ -8,6 +8,7 @@ import type { ConsoleUser, Credential, SessionLimits } from './sessions.ts'
 import type { IsAllowed } from './visibility.ts'
 
 export type ConsoleServerOptions = {
+  /** Read when a session begins, not before. */
   readonly projections: Projections
   readonly history: History
   /** Where `scripts/build-console.mjs` has built the page. */
@@ -28,6 +29,8 @@ export type ConsoleServerOptions = {
   /** Default false. */
   readonly readOnly?: boolean
   readonly limits?: Partial<SessionLimits>
+  /** Default {@link deltaIntervalMs}. A bench replays an hour faster. */
+  readonly flushIntervalMs?: number
   readonly version: string
   onError(error: unknown): void
 }

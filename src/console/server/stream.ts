@@ -13,8 +13,8 @@ const maxUnsentBytes = 256 * 1024
 type View = {
   readonly query: ViewQuery
   readonly sent: SentView
-  /** What its last content was computed from. */
-  version: number
+  /** What its last content was computed from; undefined if it must be computed again. */
+  version: readonly unknown[] | undefined
   computedMs: number
 }
 
@@ -43,7 +43,7 @@ export class Stream {
   attach(response: ServerResponse, lastId: number | undefined): void {
     const resumed = lastId !== undefined && lastId === this.#lastId
     // It may have missed some of what was sent.
-    if (!resumed) for (const view of this.#views.values()) Object.assign(view, { sent: new SentView(), version: -1 })
+    if (!resumed) for (const view of this.#views.values()) Object.assign(view, { sent: new SentView(), version: undefined })
     this.#response?.end()
     this.#response = response
     this.detachedMs = undefined
@@ -63,7 +63,7 @@ export class Stream {
       if (known && JSON.stringify(known.query) === JSON.stringify(query)) continue
       // The rows of the page before may be in the next one too: only the others are sent.
       const isSameTable = known?.query.kind === query.kind && !('name' in query)
-      this.#views.set(id, { query, sent: isSameTable && known ? known.sent : new SentView(), version: -1, computedMs: 0 })
+      this.#views.set(id, { query, sent: isSameTable && known ? known.sent : new SentView(), version: undefined, computedMs: 0 })
     }
   }
 
@@ -76,13 +76,13 @@ export class Stream {
       for (const [id, view] of [...this.#views]) {
         const version = versionOf(view.query, this.#sources.projections)
         const nowMs = performance.now()
-        if (version === view.version && nowMs - view.computedMs < maxAgeMs) continue
+        if (view.version?.every((part, at) => part === version[at]) && nowMs - view.computedMs < maxAgeMs) continue
         Object.assign(view, { version, computedMs: nowMs })
         const content = await viewContent(view.query, this.#sources)
         // Replaced or disconnected meanwhile: the next flush computes it again.
         if (this.#views.get(id) !== view) continue
         if (this.#response !== response) {
-          view.version = -1
+          view.version = undefined
           return
         }
         const delta = viewDelta(id, view.sent, content)

@@ -20,14 +20,22 @@ export function validQuery(value: unknown): ViewQuery {
     return got as number | undefined
   }
   if (kind === 'overview') return { kind }
-  if (kind === 'history') return { kind, minutes: number('minutes', 1_440) ?? 60 }
+  if (kind === 'history') {
+    const pool = text('pool')
+    return { kind, minutes: number('minutes', 1_440) ?? 60, ...(pool !== undefined && { pool }) }
+  }
+  if (kind === 'pool') {
+    const name = text('name')
+    if (!name) throw badRequest('view pool must have a name')
+    return { kind, name }
+  }
   if (kind === 'stack' || kind === 'run') {
     const [namespace, name] = [text('namespace'), text('name')]
     if (!namespace || !name) throw badRequest(`view ${kind} must have a namespace and a name`)
     return { kind, namespace, name }
   }
   if (typeof kind !== 'string' || !tables.includes(kind))
-    throw badRequest(`unknown kind of view ${JSON.stringify(kind)}: use overview, history, stack, run, ${tables.join(', ')}`)
+    throw badRequest(`unknown kind of view ${JSON.stringify(kind)}: use overview, history, stack, run, pool, ${tables.join(', ')}`)
   const [filter, sort] = [text('filter'), text('sort')]
   const [offset, limit] = [number('offset', 10_000_000), number('limit', maxPageSize)]
   return {

@@ -1,8 +1,8 @@
-import { runResource, type Stack, stackResource } from '../../api/index.ts'
+import { runResource, type Stack, stackResource, workerPoolResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
-import { type History, overviewOf, type Projections, type RowTable, tableView, type ViewContent } from '../projection/index.ts'
-import type { RunFacts, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
+import { type History, overviewOf, type Projections, type RowTable, relatedRuns, tableView, type ViewContent } from '../projection/index.ts'
+import type { PoolFacts, RunFacts, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
 import { isForbidden, isNotFound } from './error-response.ts'
 import type { Visibility, Visible } from './visibility.ts'
 
@@ -18,21 +18,27 @@ export type ViewSources = {
 type AnyRow = Readonly<Record<string, unknown>> & { readonly key: string }
 
 /** What changes when the view may have: it is computed again only then, or after {@link maxAgeMs}. */
-export function versionOf(query: ViewQuery, { tables }: Projections): number {
+export function versionOf(query: ViewQuery, { tables }: Projections): readonly unknown[] {
   switch (query.kind) {
     case 'overview':
-      return tables.stacks.version + tables.runs.version + tables.workers.version
+      return [tables.stacks.version, tables.runs.version, tables.workers.version]
     case 'stack':
-      return tables.stacks.version + tables.runs.version
-    case 'run':
+      return [tables.stacks.version, tables.runs.version]
+    case 'run': {
+      // A row is another one when its object has changed, and that of the Stack when its active Run has.
+      const run = tables.runs.get(`${query.namespace}/${query.name}`)
+      return [run, run && tables.stacks.get(`${query.namespace}/${run.stack}`)]
+    }
     case 'queue':
-      return tables.runs.version
+      return [tables.runs.version]
     case 'tenants':
-      return tables.tenants.version + tables.stacks.version
+      return [tables.tenants.version, tables.stacks.version]
+    case 'pool':
+      return [tables.pools.get(query.name)]
     case 'history':
-      return 0
+      return []
     default:
-      return tables[query.kind].version
+      return [tables[query.kind].version]
   }
 }
 
@@ -65,7 +71,14 @@ async function contentOf(query: ViewQuery, sources: ViewSources): Promise<ViewCo
       return await stackContent(query, sources)
     case 'run':
       return await runContent(query, sources)
+    case 'pool':
+      return await poolContent(query, sources)
     case 'history': {
+      if (query.pool !== undefined) {
+        const { all } = await sources.visibility.of('pools', () => [])
+        if (!all) return { error: { code: 'Forbidden', message: 'you may not list pools' } }
+        return { facts: history.poolFacts(nowMs(), query.minutes, query.pool) }
+      }
       // Numbers of the whole fleet: for those who may see all of it.
       const visible = await sources.visibility.of('stacks', () => [])
       if (!visible.all)
@@ -134,19 +147,35 @@ async function stackContent(
   return { facts }
 }
 
+async function poolContent({ name }: { readonly name: string }, sources: ViewSources): Promise<ViewContent> {
+  const object = await read(await sources.client(), workerPoolResource, undefined, name)
+  const row = sources.projections.tables.pools.get(name)
+  const facts: PoolFacts = { ...(row && { row }), object }
+  return { facts }
+}
+
 async function runContent(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   sources: ViewSources,
 ): Promise<ViewContent> {
+  const { projections } = sources
   const object = await read(await sources.client(), runResource, namespace, name)
-  const row = sources.projections.tables.runs.get(`${namespace}/${name}`)
-  const facts: RunFacts = { ...(row && { row }), object }
+  const visible = await sources.visibility.of('runs', () => [namespace])
+  const mayListRuns = visible.all || visible.namespaces.has(namespace)
+  const row = projections.tables.runs.get(`${namespace}/${name}`)
+  const runs = row && mayListRuns ? projections.runsOf(namespace, row.stack) : []
+  const facts: RunFacts = { ...(row && { row }), object, ...relatedRuns(row, runs) }
   return { facts }
 }
 
 /** With the rights of the user, at every change: the API server decides. */
-async function read<Body>(client: Client, resource: Resource<Body>, namespace: string, name: string): Promise<KubeObject<Body>> {
-  const object = await client.resource(resource).get(name, { namespace })
+async function read<Body>(
+  client: Client,
+  resource: Resource<Body>,
+  namespace: string | undefined,
+  name: string,
+): Promise<KubeObject<Body>> {
+  const object = await client.resource(resource).get(name, namespace === undefined ? {} : { namespace })
   const { managedFields: _, ...metadata } = object.metadata as KubeObject<Body>['metadata'] & { managedFields?: unknown }
   return { ...object, metadata }
 }

@@ -54,6 +54,7 @@ export {
   type ShardOptions,
   type ShardView,
   shardSelectorOf,
+  shardViewOf,
 } from './sharding/index.ts'
 export { type OwnedSource, type WatchSource, watching } from './sources.ts'
 export type { Span, Tracer } from './trace.ts'

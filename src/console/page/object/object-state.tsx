@@ -9,7 +9,7 @@ export function ObjectState({
   error,
   isRead,
 }: {
-  readonly kind: 'Stack' | 'Run'
+  readonly kind: 'Stack' | 'Run' | 'Pool'
   readonly name: string
   readonly error: ViewDelta['error']
   /** Whether the server has answered: it knows no row of the object. */
@@ -21,7 +21,7 @@ export function ObjectState({
   return (
     <Notice isError={!isMissing} title={isMissing ? `There is no ${kind} ${name}` : `${kind} ${name} cannot be read`}>
       <p>{message}</p>
-      <a href={pathTo([kind === 'Stack' ? 'stacks' : 'runs'])}>All {kind}s</a>
+      <a href={pathTo([`${kind.toLowerCase()}s`])}>All {kind}s</a>
     </Notice>
   )
 }

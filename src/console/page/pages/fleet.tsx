@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { Badge } from '../parts/badge.tsx'
-import { formatDuration, formatNumber } from '../parts/format.ts'
+import { formatDuration, formatNumber, formatSeconds } from '../parts/format.ts'
 import { Age, Nothing } from '../parts/time.tsx'
 import { pathTo } from '../router.ts'
 import type { Column } from '../table/column.ts'
@@ -129,7 +129,7 @@ const pools: TableDefinition<'pools'> = {
       label: 'Pool',
       width: 'minmax(120px, 1fr)',
       sort: 'key',
-      cell: ({ name }) => <a href={pathTo(['workers'], { filter: `pool:${name}` })}>{name}</a>,
+      cell: ({ name }) => <a href={pathTo(['pools', name])}>{name}</a>,
     },
     { id: 'ready', label: 'State', width: '150px', sort: 'ready', cell: readyCell },
     { id: 'mode', label: 'Mode', width: '110px', sort: 'mode', cell: ({ mode }) => mode },
@@ -150,7 +150,7 @@ const pools: TableDefinition<'pools'> = {
   ],
   card: row => (
     <Lines
-      title={<a href={pathTo(['workers'], { filter: `pool:${row.name}` })}>{row.name}</a>}
+      title={<a href={pathTo(['pools', row.name])}>{row.name}</a>}
       badge={readyCell(row)}
       lines={[
         `${formatNumber(row.busy)} of ${formatNumber(row.workers)} workers busy, ${formatNumber(row.queued)} Runs queued`,
@@ -213,16 +213,19 @@ const tenants: TableDefinition<'tenants'> = {
   },
 }
 
+const duration = (ms: number | undefined) => (ms === undefined ? <Nothing /> : formatSeconds(ms / 1_000))
+
 const controllers: TableDefinition<'controllers'> = {
   kind: 'controllers',
   title: 'Controllers',
-  about: 'Each Lease names the process that leads a controller now.',
+  about:
+    'Each Lease names the process that leads a controller or holds a part of its keys; the controllers of this process show their reconciles.',
   columns: [
-    { id: 'name', label: 'Lease', width: 'minmax(160px, 1fr)', sort: 'name', cell: ({ name }) => name },
+    { id: 'name', label: 'Controller or Lease', width: 'minmax(160px, 1fr)', sort: 'name', cell: ({ name }) => name },
     {
       id: 'holder',
       label: 'Holder',
-      width: 'minmax(180px, 2fr)',
+      width: 'minmax(140px, 2fr)',
       sort: 'holder',
       cell: ({ holder }) => <span title={holder}>{holder}</span>,
     },
@@ -233,18 +236,40 @@ const controllers: TableDefinition<'controllers'> = {
       width: '84px',
       sort: 'leaseDurationMs',
       isNumber: true,
-      cell: ({ leaseDurationMs }) => formatDuration(leaseDurationMs),
+      cell: ({ leaseDurationMs }) => (leaseDurationMs === undefined ? <Nothing /> : formatDuration(leaseDurationMs)),
     },
     count('transitions', 'Transitions', { width: '104px' }),
+    {
+      id: 'buckets',
+      label: 'Buckets',
+      width: '92px',
+      sort: 'buckets',
+      isNumber: true,
+      cell: ({ buckets }) => (buckets === undefined ? <Nothing /> : `${formatNumber(buckets)}/1,024`),
+    },
+    count('reconciles', 'Reconciles', { width: '96px' }),
+    count('errors', 'Errors', { width: '72px' }),
+    count('queued', 'Queued', { width: '76px' }),
+    { id: 'p50', label: 'p50 ≤', width: '72px', sort: 'p50Ms', isNumber: true, cell: ({ p50Ms }) => duration(p50Ms) },
+    { id: 'p99', label: 'p99 ≤', width: '72px', sort: 'p99Ms', isNumber: true, cell: ({ p99Ms }) => duration(p99Ms) },
   ],
-  card: ({ name, holder, renewedMs, transitions }) => (
+  card: ({ name, holder, renewedMs, transitions, buckets, reconciles, errors = 0, p99Ms }) => (
     <Lines
       title={name}
       lines={[
         holder,
-        <>
-          renewed <Age ms={renewedMs} /> ago, {formatNumber(transitions)} transitions
-        </>,
+        reconciles === undefined ? (
+          <>
+            {renewedMs !== undefined && (
+              <>
+                renewed <Age ms={renewedMs} /> ago, {formatNumber(transitions ?? 0)} transitions
+              </>
+            )}
+            {buckets !== undefined && `, ${formatNumber(buckets)} of 1,024 buckets`}
+          </>
+        ) : (
+          `${formatNumber(reconciles)} reconciles, ${formatNumber(errors)} errors${p99Ms === undefined ? '' : `, 99 % within ${formatSeconds(p99Ms / 1_000)}`}`
+        ),
       ]}
     />
   ),

@@ -39,3 +39,9 @@ export const formatAge = (ms: number): string => formatDuration(ms).split(' ')[0
 /** `AwaitingApproval` → `Awaiting approval`. */
 export const formatWords = (name: string): string =>
   name.replace(/([a-z])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`)
+
+/** `35ms`, `0.4s`, and from ten seconds on as {@link formatDuration}. */
+export function formatSeconds(seconds: number): string {
+  if (seconds < 0.1) return `${Math.round(seconds * 1_000)}ms`
+  return seconds < 10 ? `${seconds.toFixed(1)}s` : formatDuration(seconds * 1_000)
+}

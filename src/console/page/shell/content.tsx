@@ -7,7 +7,8 @@ import { pathTo, route } from '../router.ts'
 
 const FleetPage = lazy(async () => (await import('../pages/fleet.tsx')).FleetPage)
 const StackPage = lazy(async () => (await import('../object/stack-page.tsx')).StackPage)
-const RunPage = lazy(async () => (await import('../object/run-page.tsx')).RunPage)
+const PoolPage = lazy(async () => (await import('../pool/pool-page.tsx')).PoolPage)
+const RunPage = lazy(async () => (await import('../run/run-page.tsx')).RunPage)
 
 /** What the route shows. */
 export function Content() {
@@ -17,6 +18,7 @@ export function Content() {
       return <StackPage key={`${namespace}/${name}`} namespace={namespace} name={name} {...(section !== undefined && { section })} />
     if (page === 'runs' && section === undefined) return <RunPage key={`${namespace}/${name}`} namespace={namespace} name={name} />
   }
+  if (page === 'pools' && namespace !== undefined && name === undefined) return <PoolPage key={namespace} name={namespace} />
   if (namespace === undefined)
     switch (page) {
       case '':

@@ -1,7 +1,8 @@
 import { Dialog } from '../parts/dialog.tsx'
 
 const shortcuts = [
-  ['/', 'Focus the filter'],
+  ['/', 'Focus the filter, or the search of a log'],
+  ['f', 'Follow a log'],
   ['j', 'Next row'],
   ['k', 'Previous row'],
   ['Enter', 'Open the row'],

@@ -27,5 +27,8 @@ export function useView<Facts, Row extends { readonly key: string } = never>(que
 
 function isSameView(a: ViewQuery, b: ViewQuery): boolean {
   if (a.kind !== b.kind) return false
-  return !('name' in a && 'name' in b) || (a.namespace === b.namespace && a.name === b.name)
+  return objectOf(a) === objectOf(b)
 }
+
+/** Undefined for a view of many. */
+const objectOf = (query: ViewQuery) => ('name' in query ? `${'namespace' in query ? query.namespace : ''}/${query.name}` : undefined)

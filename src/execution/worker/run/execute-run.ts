@@ -34,6 +34,7 @@ import { findOomKill } from './find-oom-kill.ts'
 import { formatResult, formatStart } from './format-run.ts'
 import { InputError } from './input-error.ts'
 import { contentStoreOf, createIsolation, enforcePolicy, runCacheDir } from './isolation.ts'
+import { PhaseClock } from './phase-clock.ts'
 import { planAndApply } from './plan-and-apply.ts'
 import { configurationToKeep, fetchRunSource, readRunInputs } from './run-configuration.ts'
 import { RunPrograms } from './run-programs.ts'
@@ -82,6 +83,7 @@ class RunExecution {
   /** Called when its programs have ended. */
   readonly #releases: (() => Promise<void>)[] = []
   readonly #machineOomKillsBefore = machineOomKills()
+  readonly #phases = new PhaseClock()
   #timeout: NodeJS.Timeout | undefined
   /** From then on the supervisor stops the Run. */
   #endsByMs = Number.POSITIVE_INFINITY
@@ -138,6 +140,7 @@ class RunExecution {
     let result: RunResult
     try {
       this.observe(run)
+      this.#phases.enter('preparing')
       log.append(formatStart(run))
       for (const { field, message } of this.#violations) throw new InputError('PolicyViolation', field, message)
       this.#startTimeout()
@@ -235,7 +238,7 @@ class RunExecution {
     if (isMutating(type)) stateFile.startStreaming()
     try {
       const result = await planAndApply({
-        ...{ run, engine, context, stopper, log, configuration },
+        ...{ run, engine, context, stopper, log, configuration, phases: this.#phases },
         state: this.#state,
         reporter: this.#reporter,
         isolation: isolation.effective,
@@ -331,6 +334,7 @@ class RunExecution {
     const { run, log } = this.#options
     const { writeSignal } = this.#stopper
     const providers = this.#providerUsage.total
+    const phaseSeconds = this.#phases.enter(undefined)
     try {
       await this.#stopper.killAll()
       if (this.#directory) await killRunProcesses(run.metadata.uid)
@@ -348,6 +352,7 @@ class RunExecution {
         ...(this.#pendingOperations && { pendingOperations: this.#pendingOperations }),
         stateVersion: this.#state.newestVersion,
         finishedAt: rfc3339(Date.now()),
+        phaseSeconds,
         log: await unlessAborted(log.close(), writeSignal),
       }
       if (this.#pendingOperations && this.#hasInterrupted && result.phase !== 'Succeeded')

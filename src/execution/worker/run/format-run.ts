@@ -8,6 +8,9 @@ export function formatStart({ metadata, spec }: Run): string {
   return `Run ${metadata.name}: ${spec.type}${options} of Stack ${metadata.namespace}/${spec.stackRef.name} at revision ${spec.revision}, trigger ${spec.reason}`
 }
 
+/** Lines of a Run's log where a phase begins. The first phase begins with the log. */
+export const phaseLines = { planning: 'Planning', applying: 'Applying' } as const
+
 /**
  * What the plan of this Run contains; `prefix` is `would be ` for a plan that is not applied. A refresh removes from the state what no longer
  * exists; it destroys nothing.

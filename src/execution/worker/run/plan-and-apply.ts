@@ -2,9 +2,10 @@ import { join } from 'node:path'
 import { oarlockCommand, type Run, type RunStatus } from '../../../api/index.ts'
 import type { StateClient } from '../../../stores/state/index.ts'
 import { type ApplyResult, type Engine, type EngineContext, EngineError, maxPlanBytes, type PlanResult } from '../../engine/index.ts'
-import { formatPlan } from './format-run.ts'
+import { formatPlan, phaseLines } from './format-run.ts'
 import { stringsIn } from './inputs.ts'
 import { markSecretOutputs, outputsData, outputsDigest, publicOutputs } from './outputs.ts'
+import type { PhaseClock } from './phase-clock.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunReporter } from './run-reporter.ts'
 import type { RunResult } from './run-result.ts'
@@ -22,6 +23,7 @@ export type PlanAndApplyOptions = {
   reporter: Pick<RunReporter, 'reportPhaseSoon'>
   /** The isolation in force, for the status. */
   isolation: RunStatus['isolation']
+  phases: PhaseClock
   stopper: RunStopper
   log: RunLog
 }
@@ -32,13 +34,14 @@ export type PlanAndApplyOptions = {
  * @throws {EngineError} of the engine; PlanOutdated if the approved plan no longer applies. {StopError} if the Run is stopped.
  */
 export async function planAndApply(options: PlanAndApplyOptions): Promise<RunResult> {
-  const { run, engine, context, state, reporter, stopper, log } = options
+  const { run, engine, context, state, reporter, stopper, log, phases } = options
   const { type, planMode, approvedPlan, options: runOptions } = run.spec
   const isDestruction = type === 'Destroy' || planMode === 'Destroy'
   // Not awaited. Invariant 1 does not depend on it: the Run is this worker's until its Lease expires, and before that the engine is stopped.
   const report = (phase: Parameters<RunReporter['reportPhaseSoon']>[0]) =>
     void reporter.reportPhaseSoon(phase).catch(error => error instanceof RunStoppedError && stopper.stop(error.cause))
-  report({ phase: 'Planning', isolation: options.isolation })
+  log.append(phaseLines.planning)
+  report({ phase: 'Planning', isolation: options.isolation, phaseSeconds: phases.enter('planning') })
   const plan = approvedPlan
     ? await readApprovedPlan(options, approvedPlan)
     : await engine.plan(context, { destroy: isDestruction, refreshOnly: type === 'Refresh' || planMode === 'Refresh', options: runOptions })
@@ -64,7 +67,10 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
     return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, present)), message }
   }
   await keepConfiguration(options)
-  if (plan.hasChanges) report({ phase: 'Applying', ...summary })
+  if (plan.hasChanges) {
+    log.append(phaseLines.applying)
+    report({ phase: 'Applying', ...summary, phaseSeconds: phases.enter('applying') })
+  }
   const result = await engine.apply(context, plan)
   if (isExceededLimit(stopper.cause)) stopper.signal.throwIfAborted()
   return {

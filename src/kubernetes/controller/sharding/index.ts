@@ -18,5 +18,5 @@ export { type LabelOwnedOptions, type LabelOwnedResult, labelOwnedObjects } from
 export { ringLabel } from './lease-names.ts'
 export { NotOwnerError } from './not-owner-error.ts'
 export type { ShardOptions } from './options.ts'
-export { isAtRest, readShards, type ShardMember, type ShardView } from './shard-view.ts'
+export { isAtRest, readShards, type ShardMember, type ShardView, shardViewOf } from './shard-view.ts'
 export type { ShardCounts } from './shards.ts'

@@ -1,0 +1,65 @@
+import { deepEqual } from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatRing, unknownRing } from '../../kubernetes/controller/sharding/ring.ts'
+import type { ProjectionSources } from './projections.ts'
+import { Projections } from './projections.ts'
+
+const nothing = { onChange: () => () => {}, get: () => undefined, list: () => [] }
+const nowMs = Date.parse('2026-06-01T10:00:00Z')
+const label = 'sharding.oarlock.dev/ring'
+
+const lease = (name: string, holderIdentity: string, more: object = {}) => ({
+  metadata: {
+    namespace: 'oarlock-system',
+    name,
+    uid: name,
+    resourceVersion: '7',
+    labels: { [label]: 'stacks' },
+    creationTimestamp: '2026-06-01T09:00:00Z',
+    ...more,
+  },
+  spec: { holderIdentity, renewTime: new Date(nowMs).toISOString(), leaseDurationSeconds: 15, leaseTransitions: 1 },
+})
+
+test('members of a ring show how many buckets they hold, and another number when the ring has changed', () => {
+  const ringOf = (ofFirst: number) => {
+    const ring = unknownRing(3)
+    for (const slots of [ring.homes, ring.targets, ring.holders]) slots.fill(1).fill(0, 0, ofFirst)
+    const members = new Map(['a.1', 'b.1'].map((session, slot) => [slot, { session, uid: `stacks-${slot}`, since: 1 }]))
+    return lease('stacks-ring', 'a.1', { annotations: { [label]: formatRing({ ...ring, members }) } })
+  }
+  const objects = new Map<string, object>([
+    ['stacks-ring', ringOf(1_000)],
+    ['stacks-0', lease('stacks-0', 'a.1')],
+    ['stacks-1', lease('stacks-1', 'b.1')],
+    ['other', lease('other', 'c', { labels: {} })],
+  ])
+  let report: (object: object) => void = () => {}
+  const leases = {
+    ...nothing,
+    list: () => [...objects.values()],
+    onChange: ({ changed }: { changed(change: { type: string; object: object }): void }) => {
+      report = object => changed({ type: 'updated', object })
+      for (const object of objects.values()) report(object)
+    },
+  }
+  const names = ['stacks', 'runs', 'workers', 'pools', 'tenants', 'namespaces'] as const
+  const sources = { ...Object.fromEntries(names.map(name => [name, nothing])), leases } as unknown as ProjectionSources
+  const { tables } = new Projections(sources)
+  const shown = () => [...tables.controllers.values()].map(({ name, ring, buckets }) => [name, ring, buckets]).sort()
+  const members = (first: number) => [
+    ['other', undefined, undefined],
+    ['stacks-0', 'stacks', first],
+    ['stacks-1', 'stacks', 1_024 - first],
+  ]
+  deepEqual(
+    shown().filter(([name]) => name !== 'stacks-ring'),
+    members(1_000),
+  )
+  objects.set('stacks-ring', ringOf(24))
+  report(objects.get('stacks-ring') as object)
+  deepEqual(
+    shown().filter(([name]) => name !== 'stacks-ring'),
+    members(24),
+  )
+})

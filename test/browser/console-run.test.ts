@@ -1,0 +1,231 @@
+/** The page of a Run in Chromium, on the console of a real all-in-one with Runs of engine `command`. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { type Run, runResource, stackResource } from '../../src/api/index.ts'
+import { namespaceResource } from '../../src/kubernetes/client/index.ts'
+import { violationsOf } from '../support/axe.ts'
+import { launchChromium, withoutChromium } from '../support/chromium.ts'
+import { eventually } from '../support/eventually.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from '../support/oarlock-process.ts'
+import { type NetworkProxy, startProxy } from '../support/proxy.ts'
+
+const manyLines = 100_000
+
+describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () => {
+  const dataDir = makeDataDir()
+  /** A Run of Stack `live` prints a line each 50 ms until this file exists. */
+  const stopFile = join(dataDir, 'stop')
+  let app: OarlockProcess
+  let proxy: NetworkProxy
+  let browser: Browser
+  let context: BrowserContext
+  let page: Page
+  const problems: string[] = []
+
+  before(async () => {
+    app = await startOarlock(dataDir)
+    await app.client.resource(namespaceResource).create({ metadata: { name: 'a' } })
+    const shell = (script: string) => ['sh', '-c', script]
+    const esc = '\\033'
+    await makeStack('marked', shell(`printf '${esc}[31mred${esc}[0m <b onclick=x>bold</b> <script>window.hacked=1</script>\\n'; echo done`))
+    await makeStack('many', shell(`seq -f 'line %.0f of many, with some text' 1 ${manyLines}`))
+    await makeStack('live', shell(`i=0; while ! test -e ${stopFile}; do i=$((i+1)); echo "tick $i"; sleep 0.05; done`))
+    await makeStack('broken', shell('echo no luck; exit 1'))
+    proxy = await startProxy(Number(new URL(app.httpUrl).port))
+    browser = await launchChromium()
+    context = await browser.newContext({ viewport: { width: 1280, height: 900 }, permissions: ['clipboard-read', 'clipboard-write'] })
+    page = await context.newPage()
+    page.on('pageerror', error => problems.push(error.stack ?? error.message))
+    page.on('console', entry => {
+      if (/Content Security Policy/.test(entry.text())) problems.push(entry.text())
+    })
+    const headers = { authorization: `Bearer ${readFileSync(join(dataDir, 'console-token'), 'utf8').trim()}` }
+    const links = await fetch(`${app.httpUrl}/console/api/links`, { method: 'POST', headers })
+    await page.goto(`${base()}/console/#token=${((await links.json()) as { link: string }).link}`)
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  })
+  after(async () => {
+    await browser?.close()
+    proxy?.close()
+    await app?.stop()
+    removeDirectory(dataDir)
+  })
+
+  const base = () => `http://127.0.0.1:${proxy.port}`
+  const makeStack = (name: string, apply: string[]) =>
+    app.client.resource(stackResource).create({
+      metadata: { namespace: 'a', name },
+      spec: { engine: 'command', command: { apply }, source: { inline: { files: { a: '1' } } } },
+    })
+  const runsOf = async (stack: string) => {
+    const { items } = await app.client.resource(runResource).list({ namespace: 'a', labelSelector: `oarlock.dev/stack=${stack}` })
+    return items.sort((a, b) => a.spec.epoch - b.spec.epoch) as Run[]
+  }
+  const runIn = (stack: string, phases: readonly string[]) =>
+    eventually(
+      async () => (await runsOf(stack)).find(({ status }) => phases.includes(status?.phase ?? '')),
+      `a Run of ${stack} in ${phases}`,
+      60_000,
+    )
+  const open = async ({ metadata }: Run, hash = '') => {
+    // Another page first: a change of what is behind `#` does not load the page.
+    await page.goto('about:blank')
+    await page.goto(`${base()}/console/runs/a/${metadata.name}${hash}`)
+    await page.locator('.log-line').first().waitFor()
+  }
+  const shownLines = () => page.locator('.log-line .log-text').allTextContents()
+
+  test('shows the phases with durations, what the Run has used, and its log as text', async () => {
+    await open(await runIn('marked', ['Succeeded']))
+    deepEqual(await page.locator('.timeline-label').allTextContents(), ['Queue', 'Start', 'Prepare', 'Plan', 'Apply'])
+    match((await page.locator('.timeline .number').last().textContent()) ?? '', /^\d+ms$|^\d\.\d+s$/)
+    await page.getByText('Peak memory').waitFor()
+    const red = page.locator('.log .ansi-red')
+    equal(await red.textContent(), 'red')
+    const lines = await shownLines()
+    ok(lines.includes('red <b onclick=x>bold</b> <script>window.hacked=1</script>'), lines.join('\n'))
+    equal(await page.locator('.log b, .log script').count(), 0)
+    equal(await page.evaluate(() => (window as unknown as { hacked?: number }).hacked), undefined)
+  })
+
+  const lineCount = async () =>
+    Number(/\d[\d,]*/.exec((await page.locator('.log').getAttribute('aria-label')) ?? '')?.[0].replaceAll(',', ''))
+  const copyLog = async () => {
+    await page.getByRole('button', { name: 'Copy', exact: true }).click()
+    await page.getByText(/lines copied$/).waitFor()
+    return await page.evaluate(() => navigator.clipboard.readText())
+  }
+
+  test('follows the log of an active Run, and has each line once after lost connections', async () => {
+    const run = await runIn('live', ['Applying'])
+    await open(run)
+    await page.getByText(/lines, live/).waitFor()
+    for (let time = 0; time < 2; time++) {
+      const before = await lineCount()
+      proxy.cut()
+      await page.getByText(/lines, reconnecting/).waitFor()
+      proxy.restore()
+      await page.getByText(/lines, live/).waitFor()
+      await eventually(async () => (await lineCount()) > before, 'more lines')
+    }
+    const ticks = [...(await copyLog()).matchAll(/^tick (\d+)$/gm)].map(([, number]) => Number(number))
+    deepEqual(
+      ticks,
+      ticks.map((_, index) => index + 1),
+    )
+    const log = page.locator('.log')
+    const isAtEnd = () => log.evaluate(({ scrollTop, scrollHeight, clientHeight }) => scrollHeight - scrollTop - clientHeight < 25)
+    await eventually(
+      async () => (await log.evaluate(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight + 100)) || undefined,
+      'a long log',
+    )
+    ok(await isAtEnd())
+    // Scrolling up ends it, the button continues it.
+    await log.evaluate(element => element.scrollTo({ top: 0 }))
+    await page.getByRole('button', { name: 'Follow', exact: true, pressed: false }).click()
+    await eventually(isAtEnd, 'the end of the log')
+  })
+
+  test('cancels a Run, and shows its end', async () => {
+    const run = await runIn('live', ['Applying'])
+    await open(run)
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click()
+    await page
+      .getByRole('dialog')
+      .getByRole('button', { name: /^Cancel/ })
+      .click()
+    await page.getByRole('dialog').getByText('cancellation requested').waitFor()
+    await page.keyboard.press('Escape')
+    await page.locator('.page-header').getByText('Canceled').waitFor()
+    await page.getByRole('button', { name: 'Cancel', exact: true }).and(page.locator('[aria-disabled="true"]')).waitFor()
+    await eventually(async () => (await page.getByText(/lines, live/).count()) === 0, 'the end of the log')
+    writeFileSync(stopFile, '')
+  })
+
+  test('a line has a link, which opens the log there', async () => {
+    const run = await runIn('many', ['Succeeded'])
+    await open(run, '#L50000')
+    const target = page.locator('.log-line.target')
+    await target.waitFor()
+    equal(await target.locator('.log-number').textContent(), '50000')
+    ok(await target.isVisible())
+    await page.getByRole('link', { name: 'Line 50002', exact: true }).click()
+    match(page.url(), /#L50002$/)
+    equal(await target.locator('.log-number').textContent(), '50002')
+  })
+
+  test('of 100,000 lines only the visible ones are in the document; the log is searched, folded, copied and downloaded', async () => {
+    await open(await runIn('many', ['Succeeded']))
+    await page.getByText(/^100,0\d\d lines$/).waitFor()
+    const search = page.getByRole('textbox', { name: 'Search the log' })
+    await page.keyboard.press('/')
+    ok(await search.evaluate(element => element === document.activeElement))
+    await search.fill('LINE 99999 of')
+    await search.press('Enter')
+    equal(await page.locator('.log-line.target mark').textContent(), 'line 99999 of')
+    await page.getByText('1 of 1', { exact: true }).waitFor()
+    ok((await page.locator('.log-line').count()) < 130)
+    await search.fill('no such text')
+    await page.getByText('none', { exact: true }).waitFor()
+    await search.fill('')
+    await page.locator('.log').evaluate(element => element.scrollTo({ top: 0 }))
+    await page.getByRole('button', { name: 'Phase Preparing', expanded: true }).click()
+    await page.getByRole('button', { name: 'Phase Applying', expanded: true }).click()
+    deepEqual((await page.locator('.log-line.phase .log-text').allTextContents()).slice(1), ['Planning', 'Applying … folded'])
+    await page.getByRole('button', { name: 'Phase Applying', expanded: false }).click()
+
+    const copied = await copyLog()
+    match(copied, /\nline 100000 of many, with some text\n/)
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download' }).click()])
+    match(download.suggestedFilename(), /^a-many-[0-9a-f]+-1\.log$/)
+    equal(readFileSync(await download.path(), 'utf8'), copied)
+  })
+
+  test('the attempts at the same work lead to each other', async () => {
+    await runIn('broken', ['Failed'])
+    const retry = await eventually(
+      async () => (await runsOf('broken')).find(({ spec, status }) => spec.epoch === 2 && status?.finishedAt),
+      'a retry',
+      60_000,
+    )
+    await open(retry)
+    const attempts = page.getByRole('navigation', { name: 'Attempts' })
+    match((await attempts.locator('[aria-current="page"]').textContent()) ?? '', /^Attempt 2/)
+    await attempts.getByRole('link', { name: 'Attempt 1' }).click()
+    await page.waitForURL(/broken-[0-9a-f]+-1$/)
+    await page.locator('.timeline-bar.bad').waitFor()
+    await page.locator('.log').getByText('no luck').waitFor()
+  })
+
+  test('the pool of a Run has its own page, with its size over time', async () => {
+    await open(await runIn('many', ['Succeeded']))
+    await page.getByRole('link', { name: 'default', exact: true }).click()
+    await page.waitForURL(/console\/pools\/default$/)
+    await page.getByText(/^0 to \d+ workers, 1 Run at a time each$/).waitFor()
+    // The second sample of the history is there after 20 s.
+    await page.getByRole('img', { name: /^Workers: desired \d+, registered \d+, busy \d+$/ }).waitFor({ timeout: 30_000 })
+    deepEqual(await violationsOf(page), [])
+    await page.getByRole('button', { name: 'Day' }).click()
+    await page.waitForURL(/pools\/default\?period=day$/)
+  })
+
+  test('has no violation of accessibility rules and fits a phone, in both colours', async () => {
+    for (const colorScheme of ['light', 'dark'] as const)
+      for (const width of [1280, 360])
+        for (const stack of ['marked', 'broken']) {
+          await page.emulateMedia({ colorScheme })
+          await page.setViewportSize({ width, height: 740 })
+          await open((await runsOf(stack))[0] as Run)
+          await page.locator('.actions').waitFor()
+          deepEqual(await violationsOf(page), [], `${stack} ${width} ${colorScheme}`)
+          ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${stack} is wider than ${width}`)
+        }
+  })
+
+  test('no script failed, and nothing violated the Content-Security-Policy', () => {
+    deepEqual(problems, [])
+  })
+})
