@@ -95,9 +95,7 @@ export function LogPanel({
     <section class="panel log-panel" aria-labelledby="log-title">
       <header class="log-header">
         <h2 id="log-title">Log</h2>
-        <span class="dim" aria-live="polite">
-          {stateText(reader, hasStarted, hasEnded)}
-        </span>
+        <span class="dim">{stateText(reader, hasStarted, hasEnded)}</span>
         <output class="result">{result}</output>
         <div class="log-tools">
           <span class="log-search">
