@@ -10,6 +10,8 @@ import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type {
   Action,
   BulkResult,
+  PoolFacts,
+  PoolHistoryFacts,
   Session,
   StackRow,
   StreamMessage,
@@ -207,6 +209,18 @@ describe('the console', { timeout: 120_000 }, () => {
     await resumed.close()
   })
 
+  test('a pool and its history are views of their own', async () => {
+    const stream = await openStream(admin, {
+      pool: { kind: 'pool', name: 'joined' },
+      history: { kind: 'history', minutes: 60, pool: 'joined' },
+    })
+    const { row } = (await eventually(async () => stream.facts('pool'), 'the pool')) as PoolFacts
+    deepEqual([row?.name, row?.mode], ['joined', 'External'])
+    const { scalings } = (await eventually(async () => stream.facts('history'), 'its history')) as PoolHistoryFacts
+    deepEqual(scalings, [])
+    await stream.close()
+  })
+
   test('an invalid filter or view is an error that names it', async () => {
     const stream = await openStream(admin, { t: { kind: 'stacks', filter: 'color:red' } })
     match(
@@ -216,6 +230,7 @@ describe('the console', { timeout: 120_000 }, () => {
     ok(stream.hello.type === 'hello')
     const { stream: id } = stream.hello
     equal((await admin.send('PUT', `stream/${id}/views`, { t: { kind: 'secrets' } })).status, 400)
+    equal((await admin.send('PUT', `stream/${id}/views`, { t: { kind: 'pool' } })).status, 400)
     equal((await admin.send('PUT', `stream/${id}/views`, { t: { kind: 'stacks', limit: 1e9 } })).status, 400)
     const other = await signIn({ link: linkOf(app) })
     equal((await other.send('PUT', `stream/${id}/views`, {})).status, 404)
@@ -229,6 +244,8 @@ describe('the console', { timeout: 120_000 }, () => {
     const stream = await openStream(browser, {
       stacks: { kind: 'stacks' },
       workers: { kind: 'workers' },
+      pool: { kind: 'pool', name: 'joined' },
+      poolHistory: { kind: 'history', minutes: 60, pool: 'joined' },
       own: { kind: 'stack', namespace: 'a', name: 'one' },
       foreign: { kind: 'stack', namespace: 'b', name: 'one' },
     })
@@ -238,7 +255,8 @@ describe('the console', { timeout: 120_000 }, () => {
       ['a/one', 'a/two'],
     )
     equal((stream.facts('stacks') as TableFacts).all, 2)
-    equal((await eventually(async () => stream.deltas('workers')[0], 'the workers')).error?.code, 'Forbidden')
+    for (const view of ['workers', 'pool', 'poolHistory'])
+      equal((await eventually(async () => stream.deltas(view)[0], `view ${view}`)).error?.code, 'Forbidden')
     equal((await eventually(async () => stream.deltas('foreign')[0], 'the foreign Stack')).error?.code, 'Forbidden')
     equal((await eventually(async () => stream.deltas('own')[0], 'the own Stack')).error, undefined)
     const actions = (await (await browser.get('actions/stacks/a/one')).json()) as Action[]
