@@ -1,6 +1,6 @@
 import { deepEqual, throws } from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { decideOwner, decideRoute, type PartitionRole, type RoutedRequest, type RoutingMap } from './decide-route.ts'
+import { decideOwner, decideRoute, type PartitionRole, type PartitionRoles, type RoutedRequest, type RoutingMap } from './decide-route.ts'
 
 const claims: Record<string, string> = {
   'namespaces a': 't1',
@@ -106,6 +106,22 @@ describe('decideRoute', () => {
     }
     deepEqual(partsOfList('nodes', { ...claimsOf(), ...tenantsOnly }), 'only home')
     deepEqual(partsOfList('nodes', { ...claimsOf('t1 nodes'), ...tenantsOnly }), 'only t1')
+  })
+
+  test('a partition stays part of lists when it has lost its role, and is none before its server was started', () => {
+    const withT2 = (t2: PartitionRoles) => ({
+      partitions: new Map([
+        ['home', roles()],
+        ['t1', roles('Tenants')],
+        ['t2', t2],
+      ]),
+      hasClaims: () => false,
+    })
+    const announced = roles('Tenants').roles
+    deepEqual(partsOfList('pods', withT2({ ...roles(), announced })), 'home + t1 + t2')
+    deepEqual(partsOfList('pods', withT2({ ...roles('Tenants'), isStarted: false })), 'home + t1')
+    deepEqual(partsOfList('pods', withT2({ ...roles('Tenants'), announced, isStarted: false })), 'home + t1 + t2')
+    deepEqual(partsOfList('pods', withT2(roles())), 'home + t1')
   })
 
   test('a selection without what home has needs no answer of home', () => {

@@ -11,6 +11,8 @@ export type PartitionRoles = {
   readonly announced?: ReadonlySet<PartitionRole>
   /** Nothing new is created there. Default false. */
   readonly isDeleting?: boolean
+  /** False: no server has ever reported an address, so that it has nothing, and lists do not wait for it. Default true. */
+  readonly isStarted?: boolean
 }
 
 /** What the gateway knows of the partitions, from one state of the objects at home. */
@@ -150,9 +152,10 @@ function partsWith(
   map: RoutingMap,
   { alwaysHome = false, excluded = [] }: { readonly alwaysHome?: boolean; readonly excluded?: readonly string[] } = {},
 ): MergedPart[] {
-  return [...map.partitions].flatMap(([partition, { roles, announced }]) => {
+  return [...map.partitions].flatMap(([partition, { roles, announced, isStarted = true }]) => {
     const isHome = partition === map.home
-    const mayHave = (table: string) => roles.has(roleOf(table)) || announced?.has(roleOf(table)) || map.hasClaims(partition, table)
+    const mayHave = (table: string) =>
+      (isStarted && roles.has(roleOf(table))) || announced?.has(roleOf(table)) || map.hasClaims(partition, table)
     const isPart = (isHome && alwaysHome) || tables.some(mayHave)
     return isPart ? [{ partition, excludedNamespaces: isHome ? [] : excluded }] : []
   })

@@ -258,4 +258,5 @@ const rolesOf = ({ metadata, spec, status }: Partition) => ({
   roles: new Set(spec.roles),
   announced: new Set(status?.announcedRoles),
   isDeleting: metadata.deletionTimestamp !== undefined,
+  isStarted: spec.server !== undefined,
 })

@@ -3,7 +3,7 @@ import { accessOptions, type DeclareCommand } from '../options.ts'
 
 export const declare: DeclareCommand = program => {
   selectedStacks(program.command('suspend'))
-    .description('suspend Stacks: none of their Runs starts until they are resumed')
+    .description('suspend Stacks: no Run of theirs starts until they are resumed')
     .action(async (names, options) => (await import('./suspend.ts')).setSuspended(true, names, options))
 }
 
