@@ -23,7 +23,10 @@ export async function editYaml(request: StackRequest): Promise<YamlResult> {
   if (typeof yaml !== 'string' || typeof resourceVersion !== 'string' || typeof apply !== 'boolean')
     throw badRequest('the body must have yaml and the resourceVersion of the Stack that was shown')
   if (yaml.length > maxYamlLength)
-    return { ok: false, problems: [{ message: `it has ${yaml.length} characters, and the console edits at most ${maxYamlLength}: use kubectl` }] }
+    return {
+      ok: false,
+      problems: [{ message: `it has ${yaml.length} characters, and the console edits at most ${maxYamlLength}: use kubectl` }],
+    }
   const { object, problems, lineOf } = parseStackYaml(yaml, request)
   if (!object) return { ok: false, problems }
   const before = await readStack(request)
