@@ -76,6 +76,26 @@ describe('the log of a Run on the console', { timeout: 120_000 }, () => {
     deepEqual(((await response.json()) as { reason: string }).reason, 'Forbidden')
   })
 
+  test('a session follows 16 logs at most, and another one when one of them is closed', async () => {
+    await app.client.resource(stackResource).create({
+      metadata: { namespace: 'a', name: 'long' },
+      spec: { engine: 'command', command: { apply: ['sleep', '100'] }, source: { inline: { files: { a: '1' } } } },
+    })
+    const applying = async () => {
+      const { items } = await app.client.resource(runResource).list({ namespace: 'a' })
+      return items.find(({ spec, status }) => spec.stackRef.name === 'long' && status?.phase === 'Applying')?.metadata.name
+    }
+    const path = `logs/a/${await eventually(applying, 'the Run', 60_000)}?follow=1`
+    const get = await administrator()
+    const logs = await Promise.all(Array.from({ length: 16 }, () => get(path)))
+    deepEqual([...new Set(logs.map(({ status }) => status))], [200])
+    equal((await get(path)).status, 429)
+    equal((await (await administrator())(path)).status, 200)
+    await logs[0]?.body?.cancel()
+    await eventually(async () => (await get(path)).status === 200 || undefined, 'a free place')
+    await Promise.all(logs.slice(1).map(async ({ body }) => await body?.cancel()))
+  })
+
   test('the status has the durations of the phases of the Run', async () => {
     const { status } = await app.client.resource(runResource).get(run, { namespace: 'a' })
     deepEqual(Object.keys(status?.phaseSeconds ?? {}), ['preparing', 'planning', 'applying'])

@@ -271,6 +271,43 @@ describe('the console', { timeout: 120_000 }, () => {
     await stream.close()
   })
 
+  test('a request that makes no sense is rejected with what is wrong, and is no failure of the console', async () => {
+    for (const [path, body] of [
+      ['session', null],
+      ['actions', null],
+      ['actions', { action: 'run', name: 'one', namespace: {} }],
+      ['actions', { action: 'run', name: '../../x', namespace: '..' }],
+      ['actions', { action: 'drain', name: '..' }],
+      ['bulk', { action: 'run', expected: 0, stacks: [null] }],
+      ['bulk', { action: 'run', expected: 0, filter: 'bad:x' }],
+      ['bulk', { action: 'run', expected: 0, filter: 5 }],
+      ['stacks/a/one/yaml', []],
+    ] as const)
+      equal((await admin.send('POST', path, body)).status, 400, `${path} ${JSON.stringify(body)}`)
+    for (const path of ['actions/stacks', 'actions/workers/', 'plans/a/..']) equal((await admin.get(path)).status, 400, path)
+  })
+
+  test('who signs in again with another token uses that one from then on', async () => {
+    const core = '/api/v1/namespaces/b'
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'again', namespace: 'b' } }
+    await client.request({ method: 'POST', path: `${core}/serviceaccounts`, body: account })
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'bound', namespace: 'b' } }
+    await client.request({ method: 'POST', path: `${core}/secrets`, body: secret })
+    const tokenOf = async (spec: object): Promise<string> => {
+      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec }
+      const response = await client.request({ method: 'POST', path: `${core}/serviceaccounts/again/token`, body })
+      return ((await response.json()) as { status: { token: string } }).status.token
+    }
+    const first = await tokenOf({ boundObjectRef: { apiVersion: 'v1', kind: 'Secret', name: 'bound' } })
+    const browser = await eventually(async () => await signIn({ token: first }).catch(() => undefined), 'the session')
+    equal((await browser.get('actions/stacks/b/one')).status, 403)
+    await client.request({ method: 'DELETE', path: `${core}/secrets/bound` })
+    await eventually(async () => (await browser.get('actions/stacks/b/one')).status === 401 || undefined, 'the end of the token')
+    const again = await browser.send('POST', 'session', { token: await tokenOf({}) })
+    equal(((await again.json()) as Session).csrfToken, browser.session.csrfToken)
+    equal((await browser.get('actions/stacks/b/one')).status, 403)
+  })
+
   test('actions are carried out, those on many only if as many match as the user has seen', async () => {
     const run = await admin.send('POST', 'actions', { action: 'plan', namespace: 'b', name: 'one' })
     equal(run.status, 200)

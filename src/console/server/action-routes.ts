@@ -40,6 +40,8 @@ async function act({ session, client, body }: Call) {
   const request = (await body()) as ActionRequest
   if (!actionNames.includes(request.action) || typeof request.name !== 'string' || request.name === '')
     throw badRequest(`the body must have an action (${actionNames.join(', ')}) and the name of its object`)
+  for (const field of ['namespace', 'digest', 'resourceVersion', 'reason'] as const)
+    if (request[field] !== undefined && typeof request[field] !== 'string') throw badRequest(`${field} must be a text`)
   if (destructiveActions.has(request.action)) {
     if (request.confirmation !== request.name) throw badRequest(`type the name of the object to confirm: expected "${request.name}"`)
     requireRecentSignIn(session, request.action)
@@ -51,6 +53,8 @@ async function act({ session, client, body }: Call) {
 async function actOnMany({ session, options: { projections, onError }, visibility, ...call }: Call): Promise<BulkResult> {
   const request = (await call.body()) as BulkRequest
   if (!bulkActionNames.includes(request.action)) throw badRequest(`the body must have an action of ${bulkActionNames.join(', ')}`)
+  if (typeof (request.filter ?? '') !== 'string' || !isListOfKeys(request.stacks))
+    throw badRequest('the body must have a filter, which is a text, or stacks, which is a list of objects with a key')
   const visible = await visibility.of('stacks', () => [...projections.tables.stacks.values()].map(({ namespace }) => namespace))
   const rows = matchingStacks(projections, request, visible)
   if (rows.length !== request.expected)
@@ -78,3 +82,6 @@ async function actOnMany({ session, options: { projections, onError }, visibilit
   await Promise.all(Array.from({ length: bulkAtATime }, worker))
   return { results: results.sort((a, b) => (a.key < b.key ? -1 : 1)) }
 }
+
+const isListOfKeys = (value: unknown): boolean =>
+  value === undefined || (Array.isArray(value) && value.every(each => typeof (each as { key?: unknown } | null)?.key === 'string'))

@@ -46,7 +46,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       )
       return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} approved`
     case 'reject':
-      if (digest === undefined || resourceVersion === undefined || (request.reason !== undefined && typeof request.reason !== 'string'))
+      if (digest === undefined || resourceVersion === undefined)
         throw new StatusError('BadRequest', 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
       await annotate(
         {

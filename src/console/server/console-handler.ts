@@ -17,6 +17,7 @@ import { defaultSessionLimits, Sessions } from './sessions.ts'
 import { UserSessions } from './sign-in.ts'
 import { stackRoutes } from './stack/index.ts'
 import { Streams } from './streams.ts'
+import { TokenReviews } from './token-reviews.ts'
 
 const beatEveryMs = 5_000
 const sweepEveryMs = 5_000
@@ -51,14 +52,16 @@ export class ConsoleServer {
       this.#streams.endOf(session, reason)
       this.#access.end(session)
     })
-    this.#users = new UserSessions(options, this.#sessions)
+    this.#users = new UserSessions(options, this.#sessions, this.#access)
     this.#oidc = options.oidc && new OidcSignIn(options.oidc, options)
     this.#sessionRoutes = { ...this.#users.routes, ...this.#streams.routes }
+    const reviews = new TokenReviews(this.#sessions, options.authenticateToken)
     this.#timers = [
       setInterval(() => this.#streams.flush(), options.flushIntervalMs ?? deltaIntervalMs).unref(),
       setInterval(() => this.#streams.beat(), beatEveryMs).unref(),
       setInterval(() => {
         this.#sessions.sweep()
+        reviews.review()
         this.#streams.sweep()
       }, sweepEveryMs).unref(),
     ]

@@ -8,7 +8,9 @@ export const isNotFound = (error: unknown) => error instanceof StatusError && er
 /** What the page is sent of an error. Errors other than those of the API server and the stores are for the log only. */
 export function errorBody(error: unknown): ErrorBody | undefined {
   if (error instanceof StatusError) return { code: error.code, reason: error.reason, message: storeErrorMessage(error) ?? error.message }
-  if ((error as Error)?.name === 'LimitExceededError') return { code: 429, reason: 'TooManyRequests', message: (error as Error).message }
-  if ((error as Error)?.name === 'ConnectionError') return { code: 503, reason: 'ServiceUnavailable', message: (error as Error).message }
+  const { name, message } = error as Error
+  if (name === 'InvalidNameError' || name === 'FilterError') return { code: 400, reason: 'BadRequest', message }
+  if (name === 'LimitExceededError') return { code: 429, reason: 'TooManyRequests', message }
+  if (name === 'ConnectionError') return { code: 503, reason: 'ServiceUnavailable', message }
   return undefined
 }

@@ -1,7 +1,26 @@
 import { once } from 'node:events'
+import { StatusError } from '../../kubernetes/object/index.ts'
 import type { Call, Routes } from './route.ts'
+import type { SessionRecord } from './sessions.ts'
 
-export const logRoutes: Routes = { 'GET logs': passLog }
+export const logRoutes: Routes = { 'GET logs': passLogOfSession }
+
+/** Each is a connection of its browser, and one to the log store. */
+const maxLogsPerSession = 16
+const openLogs = new WeakMap<SessionRecord, number>()
+
+async function passLogOfSession(call: Call): Promise<void> {
+  const { session } = call
+  const open = openLogs.get(session) ?? 0
+  if (open >= maxLogsPerSession)
+    throw new StatusError('TooManyRequests', `this session reads ${open} logs: close other windows of the console`)
+  openLogs.set(session, open + 1)
+  try {
+    await passLog(call)
+  } finally {
+    openLogs.set(session, (openLogs.get(session) ?? 1) - 1)
+  }
+}
 
 /** Of the log store: see `stores/log/log-handler.ts`. */
 const parameters = ['follow', 'timestamps', 'tail', 'offset', 'since']

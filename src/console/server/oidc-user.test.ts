@@ -37,3 +37,22 @@ test('a user without the claim, and one whose address is not verified, is reject
   throws(() => oidcUser(issuer, { sub: 7 }, {}), /the ID token has no claim sub/)
   throws(() => oidcUser(issuer, { ...claims, email_verified: false }, { usernameClaim: 'email' }), /the claim email is not verified/)
 })
+
+test('no name becomes another one on its way: white space at its ends, control characters, half a character', () => {
+  for (const sub of [
+    ' system:admin',
+    '\tsystem:admin',
+    '\u00a0system:admin',
+    'admin ',
+    'admin\n',
+    'a\r\nImpersonate-Group: ops',
+    'a\u0000',
+    'a\ud800',
+  ])
+    throws(
+      () => oidcUser(issuer, { sub }, { usernamePrefix: '-' }),
+      /the claim sub begins or ends with white space, or has control characters/,
+    )
+  const groups = [' system:masters', 'ops ', 'a\nb', 'team a', 'größe', '日本']
+  deepEqual(oidcUser(issuer, { sub: 'a', groups }, { groupsClaim: 'groups' }).groups, ['team a', 'größe', '日本'])
+})

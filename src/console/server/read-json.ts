@@ -3,8 +3,8 @@ import { badRequest, StatusError } from '../../kubernetes/object/index.ts'
 
 const maxBodyBytes = 1024 * 1024
 
-/** The body of a request. @throws {StatusError} if it is not JSON, or larger than 1 MiB. */
-export async function readJson(request: IncomingMessage): Promise<unknown> {
+/** The body of a request. @throws {StatusError} if it is not a JSON object, or larger than 1 MiB. */
+export async function readJson(request: IncomingMessage): Promise<object> {
   // A form of another site cannot send this type without asking first.
   if (!/^application\/json\b/.test(request.headers['content-type'] ?? ''))
     throw new StatusError('UnsupportedMediaType', 'use application/json')
@@ -15,9 +15,12 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
     if (size > maxBodyBytes) throw new StatusError('RequestEntityTooLarge', `the body has more than ${maxBodyBytes} bytes`)
     chunks.push(chunk)
   }
+  let value: unknown
   try {
-    return JSON.parse(Buffer.concat(chunks).toString()) as unknown
+    value = JSON.parse(Buffer.concat(chunks).toString())
   } catch (error) {
     throw badRequest(`the body is not JSON: ${(error as Error).message}`)
   }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('the body must be an object')
+  return value
 }

@@ -19,8 +19,8 @@ export type Call = {
   readonly visibility: Visibility
   /** Of the API server and the stores, with the rights of the user. */
   client(): Promise<Client>
-  /** @throws {StatusError} if it is not JSON, or larger than 1 MiB. */
-  body(): Promise<unknown>
+  /** @throws {StatusError} if it is not a JSON object, or larger than 1 MiB. */
+  body(): Promise<object>
 }
 
 /** Returns what is sent as JSON with status 200; undefined if it has answered already. */

@@ -3,7 +3,7 @@ import type { ConsoleServerOptions } from './options.ts'
 import type { SessionRecord } from './sessions.ts'
 import { Visibility } from './visibility.ts'
 
-/** What each session reaches with the rights of its user: made when it is first needed, kept until the session ends. */
+/** What each session reaches with the rights of its user: made when it is first needed, kept until the session ends or has another credential. */
 export class SessionAccess {
   readonly #options: Pick<ConsoleServerOptions, 'connect' | 'isAllowed'>
   readonly #clients = new WeakMap<SessionRecord, Promise<Client>>()
@@ -30,10 +30,17 @@ export class SessionAccess {
     return visibility
   }
 
+  /** Ends the requests of a session that has ended. */
   end(session: SessionRecord): void {
     void this.#clients
       .get(session)
       ?.then(client => client.close())
       .catch(() => {})
+  }
+
+  /** The session has another credential: its requests end, and the next one connects again. */
+  renew(session: SessionRecord): void {
+    this.end(session)
+    this.#clients.delete(session)
   }
 }

@@ -14,7 +14,8 @@ export type Credential = { readonly kind: 'local' } | { readonly kind: 'token'; 
 /** Of a user who has signed in. */
 export type NewSession = {
   readonly user: ConsoleUser
-  readonly credential: Credential
+  /** Replaced when the user signs in again. */
+  credential: Credential
   readonly method: SignInMethod
   /** When the user was last authenticated, for actions that want it to be recent. 0: not known. */
   authenticatedMs: number
@@ -36,9 +37,16 @@ export type SessionLimits = {
   readonly maxAgeMs: number
   /** The session that was idle for longest ends when there are more (invariant 10). Default 1,000. */
   readonly maxSessions: number
+  /** So that no user ends the sessions of others. Default 50. */
+  readonly maxSessionsPerUser: number
 }
 
-export const defaultSessionLimits: SessionLimits = { idleTimeoutMs: 60 * 60_000, maxAgeMs: 12 * 60 * 60_000, maxSessions: 1_000 }
+export const defaultSessionLimits: SessionLimits = {
+  idleTimeoutMs: 60 * 60_000,
+  maxAgeMs: 12 * 60 * 60_000,
+  maxSessions: 1_000,
+  maxSessionsPerUser: 50,
+}
 
 /** Who is signed in. Sessions are in memory: after a restart users sign in again. */
 export class Sessions {
@@ -66,12 +74,22 @@ export class Sessions {
       ...{ id: hash('sha256', secret), user, credential, method, csrfToken: randomBytes(24).toString('base64url') },
       ...{ createdMs: nowMs, activeMs: nowMs, authenticatedMs },
     }
+    const own = [...this.#sessions.values()].filter(other => other.user.name === user.name)
+    if (own.length >= this.#limits.maxSessionsPerUser) this.#endIdlest(own)
     this.#sessions.set(session.id, session)
-    while (this.#sessions.size > this.#limits.maxSessions) {
-      const idlest = [...this.#sessions.values()].reduce((a, b) => (b.activeMs < a.activeMs ? b : a))
-      this.end(idlest, 'too many sessions are open')
-    }
+    if (this.#sessions.size > this.#limits.maxSessions) this.#endIdlest([...this.#sessions.values()])
     return { secret, session }
+  }
+
+  values(): SessionRecord[] {
+    return [...this.#sessions.values()]
+  }
+
+  #endIdlest(sessions: readonly SessionRecord[]): void {
+    this.end(
+      sessions.reduce((a, b) => (b.activeMs < a.activeMs ? b : a)),
+      'too many sessions are open',
+    )
   }
 
   find(secret: string | undefined): SessionRecord | undefined {

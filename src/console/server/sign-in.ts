@@ -8,6 +8,7 @@ import type { ConsoleServerOptions } from './options.ts'
 import { readJson } from './read-json.ts'
 import type { Call, Routes } from './route.ts'
 import { sendJson } from './send-json.ts'
+import type { SessionAccess } from './session-access.ts'
 import type { Credential, NewSession, SessionRecord, Sessions } from './sessions.ts'
 
 const cookieName = 'oarlock-console'
@@ -16,6 +17,7 @@ const cookieName = 'oarlock-console'
 export class UserSessions {
   readonly #options: ConsoleServerOptions
   readonly #sessions: Sessions
+  readonly #access: SessionAccess
   readonly #signInOptions: SignInOptions
   readonly routes: Routes = {
     'GET session': async ({ session }) => this.#factsOf(session),
@@ -26,9 +28,10 @@ export class UserSessions {
     },
   }
 
-  constructor(options: ConsoleServerOptions, sessions: Sessions) {
+  constructor(options: ConsoleServerOptions, sessions: Sessions, access: SessionAccess) {
     this.#options = options
     this.#sessions = sessions
+    this.#access = access
     this.#signInOptions = {
       methods: options.administrator ? ['link', 'token'] : ['token'],
       ...(options.oidc && { oidc: { name: options.oidc.name, signIn: `${apiPath}oidc/sign-in` } }),
@@ -89,6 +92,8 @@ export class UserSessions {
     if (known && isSameUser(known, signedIn)) {
       // The user has signed in again for an action that asks for it: the page keeps its stream.
       known.authenticatedMs = signedIn.authenticatedMs
+      // The token before may have expired.
+      if (signedIn.credential.kind === 'token') this.#renew(known, signedIn.credential)
       known.activeMs = Date.now()
       sendJson(response, 200, this.#factsOf(known))
       return
@@ -97,6 +102,11 @@ export class UserSessions {
     const { secret, session } = this.#sessions.create(signedIn)
     response.appendHeader('Set-Cookie', sessionCookie(request, secret, Math.floor(this.#sessions.limits.maxAgeMs / 1_000), reachedBy))
     sendJson(response, 200, this.#factsOf(session))
+  }
+
+  #renew(session: SessionRecord, credential: Credential): void {
+    session.credential = credential
+    this.#access.renew(session)
   }
 
   #signOut({ session, request, response, reachedBy }: Call): void {

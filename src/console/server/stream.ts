@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { SentView, viewDelta } from '../projection/index.ts'
 import type { StreamMessage, ViewQuery } from '../protocol/index.ts'
 import type { SessionRecord } from './sessions.ts'
@@ -9,6 +10,10 @@ import { maxAgeMs, type ViewSources, versionOf, viewContent } from './view-conte
 export const maxViews = 100
 /** A client that has not read so much gets nothing more until it has: what changes meanwhile is sent once. */
 const maxUnsentBytes = 256 * 1024
+
+let lastTurn: Promise<unknown> = Promise.resolve()
+/** All streams compute one view in each turn of the event loop, which takes a few milliseconds: the process has other work too. */
+const nextTurn = (): Promise<unknown> => (lastTurn = lastTurn.then(() => setImmediate()))
 
 type View = {
   readonly query: ViewQuery
@@ -74,10 +79,11 @@ export class Stream {
     this.#isComputing = true
     try {
       for (const [id, view] of [...this.#views]) {
-        const version = versionOf(view.query, this.#sources.projections)
-        const nowMs = performance.now()
-        if (view.version?.every((part, at) => part === version[at]) && nowMs - view.computedMs < maxAgeMs) continue
-        Object.assign(view, { version, computedMs: nowMs })
+        if (this.#isCurrent(view)) continue
+        await nextTurn()
+        if (this.#views.get(id) !== view) continue
+        if (this.#response !== response || response.writableLength > maxUnsentBytes) return
+        Object.assign(view, { version: versionOf(view.query, this.#sources.projections), computedMs: performance.now() })
         const content = await viewContent(view.query, this.#sources)
         // Replaced or disconnected meanwhile: the next flush computes it again.
         if (this.#views.get(id) !== view) continue
@@ -91,6 +97,11 @@ export class Stream {
     } finally {
       this.#isComputing = false
     }
+  }
+
+  #isCurrent({ query, version, computedMs }: View): boolean {
+    const now = versionOf(query, this.#sources.projections)
+    return version?.every((part, at) => part === now[at]) === true && performance.now() - computedMs < maxAgeMs
   }
 
   /** Keeps proxies from closing the connection, and shows the page that it lives. A page that misses one has missed nothing: it has no number of its own. */

@@ -52,10 +52,7 @@ export class Streams {
   async #setViews({ session, path: [id = '', what], response, body }: Call): Promise<void> {
     const stream = this.#streams.get(id)
     if (what !== 'views' || stream?.session !== session) throw new StatusError('NotFound', 'this stream has ended: open another one')
-    const views = await body()
-    if (typeof views !== 'object' || views === null || Array.isArray(views))
-      throw badRequest('the body must be an object of views by their ids')
-    const entries = Object.entries(views)
+    const entries = Object.entries(await body())
     if (entries.length > maxViews) throw badRequest(`a stream has at most ${maxViews} views, got ${entries.length}`)
     stream.setViews(new Map(entries.map(([name, query]) => [name, validQuery(query)])))
     response.writeHead(204).end()

@@ -64,6 +64,16 @@ test('resolves the cluster in the order: options, file, KUBECONFIG, Pod, home di
   })
 })
 
+test('no user is impersonated whose name a header would change', async () => {
+  const access = (user: string, ...groups: string[]) =>
+    resolveClusterAccess({ cluster: { server: 'https://x' }, impersonate: { user, groups } })
+  deepEqual((await access('ann b', 'dev, ops')).impersonate, { user: 'ann b', groups: ['dev, ops'] })
+  for (const name of [' system:admin', 'system:admin\t', 'josé', 'a\r\nx: y']) {
+    await rejects(access(name), /cannot be impersonated: use printable ASCII without spaces at its ends/)
+    await rejects(access('ann', name), /cannot be impersonated/)
+  }
+})
+
 test('after a 401 a token file is read again and the request is retried', async () => {
   await withDirectory(async directory => {
     const tokenFile = join(directory, 'token')

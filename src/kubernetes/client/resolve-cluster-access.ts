@@ -42,6 +42,9 @@ const processEnvironment = (): AccessEnvironment => ({
   serviceAccountDirectory: '/var/run/secrets/kubernetes.io/serviceaccount',
 })
 
+/** Whether a header carries the name of a user or group unchanged: servers remove spaces at its ends, and differ in how they read what is not ASCII. */
+export const isSendableName = (name: string): boolean => /^[\x20-\x7e]*$/.test(name) && name === name.trim()
+
 /**
  * Resolves the cluster to connect to: `cluster`, then the `kubeconfig` file, then the files of KUBECONFIG, then the service
  * account of the Pod, then `~/.kube/config`.
@@ -55,6 +58,9 @@ export async function resolveClusterAccess(
   const { clientCertificate, clientKey, impersonate: configured, ...found } = await findClusterAccess(options, environment)
   if (bearerToken !== undefined) return { ...found, credentials: { kind: 'token', token: bearerToken } }
   const user = impersonate ? { user: impersonate.user, groups: [...impersonate.groups] } : configured
+  for (const name of [user?.user ?? '', ...(user?.groups ?? [])])
+    if (!isSendableName(name))
+      throw new TypeError(`${JSON.stringify(name.slice(0, 80))} cannot be impersonated: use printable ASCII without spaces at its ends`)
   return { ...found, clientCertificate, clientKey, impersonate: user }
 }
 

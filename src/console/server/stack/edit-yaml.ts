@@ -5,6 +5,9 @@ import { lineDiff } from './line-diff.ts'
 import { readStack, type StackRequest } from './stack-request.ts'
 import { parseStackYaml, problemsOf, stackYaml } from './stack-yaml.ts'
 
+/** A longer text would block the other users of the console while it is parsed: this one takes up to a second. */
+const maxYamlLength = 256 * 1024
+
 export async function readYaml(request: StackRequest): Promise<StackYaml> {
   const stack = await readStack(request)
   return { yaml: stackYaml(stack), resourceVersion: stack.metadata.resourceVersion }
@@ -19,6 +22,11 @@ export async function editYaml(request: StackRequest): Promise<YamlResult> {
   const { yaml, resourceVersion, apply = false } = (await request.body()) as Partial<YamlRequest>
   if (typeof yaml !== 'string' || typeof resourceVersion !== 'string' || typeof apply !== 'boolean')
     throw badRequest('the body must have yaml and the resourceVersion of the Stack that was shown')
+  if (yaml.length > maxYamlLength)
+    return {
+      ok: false,
+      problems: [{ message: `it has ${yaml.length} characters, and the console edits at most ${maxYamlLength}: use kubectl` }],
+    }
   const { object, problems, lineOf } = parseStackYaml(yaml, request)
   if (!object) return { ok: false, problems }
   const before = await readStack(request)

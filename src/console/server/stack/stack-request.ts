@@ -13,7 +13,7 @@ export type StackRequest = {
   /** What follows the section in the path. */
   readonly rest: readonly string[]
   readonly query: URLSearchParams
-  body(): Promise<unknown>
+  body(): Promise<object>
   /** With exactly the rights of the user. */
   readonly client: Client
   /** Of the user, on this Stack. */

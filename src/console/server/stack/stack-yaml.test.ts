@@ -19,7 +19,7 @@ const stack = {
 const text = stackYaml(stack)
 
 test('what only the server sets is not part of the text, and files are blocks of lines', () => {
-  match(text, /^apiVersion: oarlock\.dev\/v1alpha1\nkind: Stack\nmetadata:\n {2}name: a\n {2}namespace: b\n {2}labels:\n {4}x: y\nspec:/)
+  match(text, /^apiVersion: oarlock\.dev\/v1alpha1\nkind: Stack\nmetadata:\n {2}name: a\n {2}namespace: b\n {2}labels:\n {4}x: "y"\nspec:/)
   match(text, /main\.tf: \|\n {10}one\n {10}two/)
   deepEqual(parseStackYaml(text, { namespace: 'b', name: 'a' }).object?.spec, stack.spec)
 })
@@ -31,6 +31,35 @@ test('a text that is not YAML, and one of another object, are rejected with the 
     { field: 'metadata.name', message: 'must be a, as it is of this Stack', line: 4 },
   ])
   equal(parseStackYaml('- 1', { namespace: 'b', name: 'a' }).problems.length, 1)
+})
+
+test('a text is read as the API server reads it', () => {
+  const variables = { country: 'no', mode: '0777', on: 'yes' }
+  const shown = stackYaml({ ...stack, spec: { ...stack.spec, variables } })
+  deepEqual(parseStackYaml(shown, { namespace: 'b', name: 'a' }).object?.spec.variables, variables)
+  const written = text.replace('spec:', 'spec:\n  suspend: yes')
+  equal(parseStackYaml(written, { namespace: 'b', name: 'a' }).object?.spec.suspend, true)
+})
+
+test('a hostile text neither blocks the server nor fails it', { timeout: 10_000 }, () => {
+  const keys = (count: number) => Array.from({ length: count }, (_, index) => `  k${index}: 1\n`).join('')
+  const anchors = Array.from({ length: 20_000 }, (_, index) => `&a${index} 1,*a${index}`).join(',')
+  for (const [hostile, message] of [
+    // The library compares every pair of keys: this many take 20 seconds.
+    [`${text}\n${keys(60_000).replaceAll('  k', 'k')}`, undefined],
+    [`${text}\nx: [${anchors}]`, undefined],
+    [`${text}\nx: *missing`, 'an alias must follow its anchor'],
+    [
+      `${text}\nx: &a [1,1,1,1,1,1,1,1]\n${'bcdefgh'.replace(/./g, (name, at: number) => `${name}: &${name} [${`*${'abcdefg'[at]},`.repeat(8)}]\n`)}`,
+      'aliases expand to too many values',
+    ],
+    [`${text}\n? [[[[[[[[a]]]]]]]]\n: 1`, 'a key must be a string, not a map, a list or an alias'],
+    [`${text}\nx: ${'['.repeat(100_000)}`, undefined],
+  ] as const) {
+    const { problems, lineOf } = parseStackYaml(hostile, { namespace: 'b', name: 'a' })
+    if (message !== undefined) equal(problems[0]?.message, message)
+    lineOf('spec.engine')
+  }
 })
 
 test('what the server rejects is at the line of its field, or of the nearest one around it', () => {

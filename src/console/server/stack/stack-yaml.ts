@@ -1,6 +1,7 @@
 import { type Document, isMap, isSeq, LineCounter, parseDocument, stringify } from 'yaml'
 import { type Stack, stackResource } from '../../../api/index.ts'
 import { isJsonObject, type KubeObject, type StatusError } from '../../../kubernetes/object/index.ts'
+import { parseUntrustedYaml, YamlError } from '../../../kubernetes/util/index.ts'
 import type { YamlProblem } from '../../protocol/index.ts'
 
 /** What users write of a Stack: without its status, and without what only the server sets. */
@@ -14,7 +15,7 @@ export function stackYaml({ metadata, spec }: Pick<Stack, 'metadata' | 'spec'>):
     ...(finalizers && finalizers.length > 0 && { finalizers }),
     ...(ownerReferences && ownerReferences.length > 0 && { ownerReferences }),
   }
-  return stringify({ apiVersion, kind, metadata: written, spec }, { lineWidth: 0, aliasDuplicateObjects: false })
+  return stringify({ apiVersion, kind, metadata: written, spec }, { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' })
 }
 
 export type ParsedYaml = {
@@ -26,17 +27,15 @@ export type ParsedYaml = {
 
 /** Reads a text that a user has edited. It must be the Stack of this name: an editor of one object is no way to create others. */
 export function parseStackYaml(text: string, { namespace, name }: { readonly namespace: string; readonly name: string }): ParsedYaml {
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: true })
-  const lineOf = (field: string) => lineAt(document, field, lines)
-  if (document.errors.length > 0) {
-    const problems = document.errors.map(({ message, linePos }) => ({
-      message: message.split('\n', 1)[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? message,
-      ...(linePos && { line: linePos[0].line }),
-    }))
-    return { problems, lineOf }
+  const lineOf = lineFinder(text)
+  let object: unknown
+  try {
+    object = parseUntrustedYaml(text)
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error
+    const [, message = error.message, line] = /^(.*) at line (\d+), column \d+$/s.exec(error.message) ?? []
+    return { problems: [{ message, ...(line !== undefined && { line: Number(line) }) }], lineOf }
   }
-  const object: unknown = document.toJS({ maxAliasCount: 100 })
   if (!isJsonObject(object)) return { problems: [{ message: 'it must be one object', line: 1 }], lineOf }
   const metadata = isJsonObject(object.metadata) ? object.metadata : {}
   const expected = [
@@ -68,6 +67,17 @@ export function problemsOf(error: StatusError, lineOf: ParsedYaml['lineOf']): Ya
 /** `spec.variablesFrom[0].secretRef`, `metadata.labels[a.b/c]` */
 function stepsOf(field: string): string[] {
   return [...field.matchAll(/\[([^\]]*)\]|[^.[\]]+/g)].map(([whole, inner]) => inner?.replace(/^"|"$/g, '') ?? whole)
+}
+
+/** Finds lines of a text that {@link parseUntrustedYaml} has accepted. */
+function lineFinder(text: string): ParsedYaml['lineOf'] {
+  const lineCounter = new LineCounter()
+  let document: Document.Parsed | undefined
+  return field => {
+    // With uniqueKeys the parser compares every pair of keys.
+    document ??= parseDocument(text, { lineCounter, uniqueKeys: false })
+    return lineAt(document, field, lineCounter)
+  }
 }
 
 function lineAt(document: Document.Parsed, field: string, lines: LineCounter): number | undefined {
