@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { SentView, viewDelta } from '../projection/index.ts'
 import type { StreamMessage, ViewQuery } from '../protocol/index.ts'
 import type { SessionRecord } from './sessions.ts'
-import { maxAgeMs, type ViewSources, versionOf, viewContent } from './view-content.ts'
+import { type ViewSources, versionOf, viewContent } from './view-content.ts'
 
 /** Of a stream: a browser shows a few views in each of its tabs. */
 export const maxViews = 100
@@ -15,7 +15,6 @@ type View = {
   readonly sent: SentView
   /** What its last content was computed from; undefined if it must be computed again. */
   version: readonly unknown[] | undefined
-  computedMs: number
 }
 
 /** What one browser sees: its views, and what it has of them. It outlives its connection for a while, so that a page that reconnects gets only what has changed. */
@@ -63,7 +62,7 @@ export class Stream {
       if (known && JSON.stringify(known.query) === JSON.stringify(query)) continue
       // The rows of the page before may be in the next one too: only the others are sent.
       const isSameTable = known?.query.kind === query.kind && !('name' in query)
-      this.#views.set(id, { query, sent: isSameTable && known ? known.sent : new SentView(), version: undefined, computedMs: 0 })
+      this.#views.set(id, { query, sent: isSameTable && known ? known.sent : new SentView(), version: undefined })
     }
   }
 
@@ -74,10 +73,9 @@ export class Stream {
     this.#isComputing = true
     try {
       for (const [id, view] of [...this.#views]) {
-        const version = versionOf(view.query, this.#sources.projections)
-        const nowMs = performance.now()
-        if (view.version?.every((part, at) => part === version[at]) && nowMs - view.computedMs < maxAgeMs) continue
-        Object.assign(view, { version, computedMs: nowMs })
+        const version = versionOf(view.query, this.#sources)
+        if (view.version?.every((part, at) => part === version[at])) continue
+        view.version = version
         const content = await viewContent(view.query, this.#sources)
         // Replaced or disconnected meanwhile: the next flush computes it again.
         if (this.#views.get(id) !== view) continue
