@@ -26,10 +26,10 @@ function rowVersions(query: ViewQuery, { tables }: Projections): readonly unknow
   switch (query.kind) {
     case 'overview':
       return [tables.stacks.version, tables.runs.version, tables.workers.version]
+    // A row is another one when its object has changed, and that of a Stack when its active Run has.
     case 'stack':
-      return [tables.stacks.version, tables.runs.version]
+      return [tables.stacks.get(`${query.namespace}/${query.name}`)]
     case 'run': {
-      // A row is another one when its object has changed, and that of the Stack when its active Run has.
       const run = tables.runs.get(`${query.namespace}/${query.name}`)
       return [run, run && tables.stacks.get(`${query.namespace}/${run.stack}`)]
     }
