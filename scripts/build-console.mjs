@@ -99,6 +99,8 @@ export async function buildConsole(checkout, outdir) {
       manifest.files[path] = { type: types[extname(path)], hash: hashOf(text), bytes: body.length, brBytes: br.length }
     }),
   )
+  // The order in which the bundler ends is not the same twice.
+  manifest.files = Object.fromEntries(Object.entries(manifest.files).sort(([a], [b]) => (a < b ? -1 : 1)))
   writeFileSync(join(outdir, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`)
   return [...toolFiles, ...sources]
 }

@@ -22,7 +22,7 @@ const stacks = 12
 
 const countOf = (role: RoleProcess, pattern: RegExp) => role.output().match(pattern)?.length ?? 0
 /** What a kubelet asks: it restarts the container of a process that does not answer. */
-const livez = async (role: RoleProcess) => (await fetch(`${role.printed('status page')}/livez`)).status
+const livez = async (role: RoleProcess) => (await fetch(`${role.printed('health')}/livez`)).status
 
 for (const { name, processes, shardArgs, leading } of [
   { name: 'the only controller', processes: 1, shardArgs: [], leading: /^leading: running the controllers$/gm },

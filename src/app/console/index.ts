@@ -6,4 +6,4 @@
 export { consoleLink, consoleTokenPath, openConsoleToken } from './console-access.ts'
 export type { ConsoleSettings } from './console-settings.ts'
 export { administratorOf, connectToOwnServer } from './own-server.ts'
-export { type StartedConsole, startConsole } from './start-console.ts'
+export { startConsole } from './start-console.ts'

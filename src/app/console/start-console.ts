@@ -76,7 +76,9 @@ export function startConsole(options: StartConsoleOptions): StartedConsole {
   let partitions: Informer<PartitionBody> | undefined
   isPartition(client).then(
     hasPartitions => {
-      if (hasPartitions) partitions = manager.informer(partitionResource as unknown as Resource<PartitionBody>)
+      if (!hasPartitions) return
+      partitions = manager.informer(partitionResource as unknown as Resource<PartitionBody>)
+      projections?.followPartitions(partitions)
     },
     error => log.warn({ err: error }, 'the console does not show partitions'),
   )

@@ -28,7 +28,7 @@ export function overviewOf({
     states[stack.state] = (states[stack.state] ?? 0) + 1
     const kind = attentionOf(stack, nowMs)
     if (!kind) continue
-    const key = `${kind}\n${stack.reason}\n${kind === 'Failed' ? withoutParticulars(stack.message) : ''}`
+    const key = `${kind}\n${stack.reason}\n${kind === 'Failed' ? withoutParticulars(stack) : ''}`
     const group = groups.get(key)
     if (group) group.push(stack)
     else groups.set(key, [stack])
@@ -87,7 +87,10 @@ function attentionGroup(group: StackRow[], nowMs: number): AttentionGroup {
   }
 }
 
-/** Parts that differ although the error is the same: digits, digests and quoted names. */
-const withoutParticulars = (message: string) => message.replace(/"[^"]*"|'[^']*'|\b[0-9a-f]{7,}\b|\d+/g, '*')
+/** The message without what differs although the error is the same: names of Runs and of the Stack, quoted text, digests and digits. */
+const withoutParticulars = ({ message, namespace, name }: StackRow) =>
+  message
+    .replace(/"[^"]*"|'[^']*'|\bRun [a-z0-9.-]*\d|\b[0-9a-f]{7,}\b|\d+/g, '*')
+    .replace(/[\w.-]+/g, word => (word === name || word === namespace ? '*' : word))
 
 const latestOf = ({ finishedMs, startedMs, createdMs }: RunRow) => finishedMs ?? startedMs ?? createdMs

@@ -69,7 +69,7 @@ export class Projections {
     this.tables.partitions.follow(partitions, partitionRow)
   }
 
-  /** Replaces the rows of the controllers of this process. */
+  /** Of the controllers of this process. */
   setOwnControllers(rows: readonly ControllerRow[]): void {
     for (const row of rows) this.tables.controllers.set(row)
   }

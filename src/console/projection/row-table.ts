@@ -4,7 +4,6 @@ import { type KubeObject, objectKey } from '../../kubernetes/object/index.ts'
 /** Rows by key, each computed when its object changes. {@link version} rises with every change. */
 export class RowTable<Row extends { readonly key: string }> {
   readonly #rows = new Map<string, Row>()
-  readonly #listeners = new Set<() => void>()
   #version = 0
 
   get version(): number {
@@ -25,16 +24,11 @@ export class RowTable<Row extends { readonly key: string }> {
 
   set(row: Row): void {
     this.#rows.set(row.key, row)
-    this.#changed()
+    this.#version++
   }
 
   delete(key: string): void {
-    if (this.#rows.delete(key)) this.#changed()
-  }
-
-  /** Calls back after every change. */
-  onChange(listener: () => void): void {
-    this.#listeners.add(listener)
+    if (this.#rows.delete(key)) this.#version++
   }
 
   /** Keeps a row for each object of the cache. @param rowOf undefined: the object has none. */
@@ -46,10 +40,5 @@ export class RowTable<Row extends { readonly key: string }> {
         else this.delete(objectKey(object))
       },
     })
-  }
-
-  #changed(): void {
-    this.#version++
-    for (const listener of this.#listeners) listener()
   }
 }

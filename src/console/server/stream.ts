@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { SentView, viewDelta } from '../projection/index.ts'
 import type { StreamMessage, ViewQuery } from '../protocol/index.ts'
 import type { SessionRecord } from './sessions.ts'
-import { maxAgeMs, type ViewSources, versionOf, viewContent } from './view-content.ts'
+import { type ViewSources, versionOf, viewContent } from './view-content.ts'
 
 /** Of a stream: a browser shows a few views in each of its tabs. */
 export const maxViews = 100
@@ -20,7 +20,6 @@ type View = {
   readonly sent: SentView
   /** What its last content was computed from; undefined if it must be computed again. */
   version: readonly unknown[] | undefined
-  computedMs: number
 }
 
 /** What one browser sees: its views, and what it has of them. It outlives its connection for a while, so that a page that reconnects gets only what has changed. */
@@ -68,7 +67,7 @@ export class Stream {
       if (known && JSON.stringify(known.query) === JSON.stringify(query)) continue
       // The rows of the page before may be in the next one too: only the others are sent.
       const isSameTable = known?.query.kind === query.kind && !('name' in query)
-      this.#views.set(id, { query, sent: isSameTable && known ? known.sent : new SentView(), version: undefined, computedMs: 0 })
+      this.#views.set(id, { query, sent: isSameTable && known ? known.sent : new SentView(), version: undefined })
     }
   }
 
@@ -83,7 +82,7 @@ export class Stream {
         await nextTurn()
         if (this.#views.get(id) !== view) continue
         if (this.#response !== response || response.writableLength > maxUnsentBytes) return
-        Object.assign(view, { version: versionOf(view.query, this.#sources.projections), computedMs: performance.now() })
+        view.version = versionOf(view.query, this.#sources)
         const content = await viewContent(view.query, this.#sources)
         // Replaced or disconnected meanwhile: the next flush computes it again.
         if (this.#views.get(id) !== view) continue
@@ -99,9 +98,9 @@ export class Stream {
     }
   }
 
-  #isCurrent({ query, version, computedMs }: View): boolean {
-    const now = versionOf(query, this.#sources.projections)
-    return version?.every((part, at) => part === now[at]) === true && performance.now() - computedMs < maxAgeMs
+  #isCurrent({ query, version }: View): boolean {
+    const now = versionOf(query, this.#sources)
+    return version?.every((part, at) => part === now[at]) === true
   }
 
   /** Keeps proxies from closing the connection, and shows the page that it lives. A page that misses one has missed nothing: it has no number of its own. */

@@ -17,15 +17,19 @@ export type ViewSources = {
 
 type AnyRow = Readonly<Record<string, unknown>> & { readonly key: string }
 
-/** What changes when the view may have: it is computed again only then, or after {@link maxAgeMs}. */
-export function versionOf(query: ViewQuery, { tables }: Projections): readonly unknown[] {
+/** What changes when the view may have: it is computed again only then. Rights, and what depends on the time, are followed by their period. */
+export function versionOf(query: ViewQuery, { projections, visibility }: ViewSources): readonly unknown[] {
+  return [visibility.period, ...rowVersions(query, projections)]
+}
+
+function rowVersions(query: ViewQuery, { tables }: Projections): readonly unknown[] {
   switch (query.kind) {
     case 'overview':
       return [tables.stacks.version, tables.runs.version, tables.workers.version]
+    // A row is another one when its object has changed, and that of a Stack when its active Run has.
     case 'stack':
-      return [tables.stacks.version, tables.runs.version]
+      return [tables.stacks.get(`${query.namespace}/${query.name}`)]
     case 'run': {
-      // A row is another one when its object has changed, and that of the Stack when its active Run has.
       const run = tables.runs.get(`${query.namespace}/${query.name}`)
       return [run, run && tables.stacks.get(`${query.namespace}/${run.stack}`)]
     }
@@ -41,9 +45,6 @@ export function versionOf(query: ViewQuery, { tables }: Projections): readonly u
       return [tables[query.kind].version]
   }
 }
-
-/** Rights and times change without a change of a row. */
-export const maxAgeMs = 15_000
 
 /** What a user sees of a view now. */
 export async function viewContent(query: ViewQuery, sources: ViewSources): Promise<ViewContent> {

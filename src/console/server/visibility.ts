@@ -20,8 +20,8 @@ const rightOf: Readonly<Record<TableKind, ListRight & { readonly isNamespaced?: 
   partitions: { verb: 'list', group: oarlock, resource: 'partitions' },
 }
 
-/** A right that was granted or revoked is seen after so long. */
-export const rightsTtlMs = 15_000
+/** Rights are asked for again after so long. */
+const rightsPeriodMs = 15_000
 /** Each namespace is asked for apart by a user who may not list all of them. */
 const concurrentReviews = 16
 
@@ -33,13 +33,22 @@ export class Visibility {
   readonly #user: ConsoleUser
   readonly #isAllowed: IsAllowed
   readonly #nowMs: () => number
-  readonly #known = new Map<string, { readonly answer: Promise<boolean>; readonly untilMs: number }>()
+  /** Of {@link Visibility.period}. */
+  readonly #known = new Map<string, Promise<boolean>>()
+  readonly #startMs: number
+  #knownPeriod = 0
 
   /** @param nowMs a monotonic clock in milliseconds. */
   constructor(user: ConsoleUser, isAllowed: IsAllowed, nowMs: () => number = () => performance.now()) {
     this.#user = user
     this.#isAllowed = isAllowed
     this.#nowMs = nowMs
+    this.#startMs = nowMs()
+  }
+
+  /** Another one when rights are asked for again: what was shown by the earlier ones is computed again. Sessions do not change it in the same moment. */
+  get period(): number {
+    return Math.floor((this.#nowMs() - this.#startMs) / rightsPeriodMs)
   }
 
   /** @param namespaces those that have rows. @throws if the API server does not decide. */
@@ -58,12 +67,14 @@ export class Visibility {
   }
 
   #may(right: ListRight): Promise<boolean> {
+    const { period } = this
+    if (period !== this.#knownPeriod) this.#known.clear()
+    this.#knownPeriod = period
     const key = `${right.group}/${right.resource}/${right.namespace ?? ''}`
     const known = this.#known.get(key)
-    const nowMs = this.#nowMs()
-    if (known && nowMs < known.untilMs) return known.answer
+    if (known) return known
     const answer = this.#isAllowed(this.#user, right)
-    this.#known.set(key, { answer, untilMs: nowMs + rightsTtlMs })
+    this.#known.set(key, answer)
     // What was not decided is asked again.
     answer.catch(() => this.#known.delete(key))
     return answer

@@ -92,7 +92,7 @@ export function LogPanel({
   }
   const at = matches.indexOf(target.value)
   return (
-    <section class="panel log-panel" aria-labelledby="log-title">
+    <section class="panel" aria-labelledby="log-title">
       <header class="log-header">
         <h2 id="log-title">Log</h2>
         <span class="dim">{stateText(reader, hasStarted, hasEnded)}</span>

@@ -96,7 +96,7 @@ export function OverviewPage() {
           </h2>
           <RunList runs={recent} empty="No Run is kept." withStack />
         </section>
-        <section class="panel charts" aria-labelledby="history-title">
+        <section class="panel" aria-labelledby="history-title">
           <h2 id="history-title">Last hour</h2>
           <Charts minutes={60} />
         </section>
@@ -162,7 +162,7 @@ function Attention({ group: { kind, reason, message, count, sinceMs, stacks, fil
           <a href={pathTo(['stacks'], { filter })}>
             <strong>{formatCount(count, 'Stack')}</strong>
           </a>{' '}
-          <span class="reason">{formatWords(reason)}</span>
+          {formatWords(reason)}
           <span class="dim">
             {sinceMs !== undefined && (
               <>

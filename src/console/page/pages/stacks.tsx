@@ -6,7 +6,7 @@ import { pathTo } from '../router.ts'
 import { BulkActions } from '../table/bulk-actions.tsx'
 import { type TableDefinition, TablePage } from '../table/table-page.tsx'
 
-export const StackLink = ({ namespace, name }: { readonly namespace: string; readonly name: string }) => (
+const StackLink = ({ namespace, name }: { readonly namespace: string; readonly name: string }) => (
   <a class="object" href={pathTo(['stacks', namespace, name])} title={`${namespace}/${name}`}>
     <span class="namespace">{namespace}/</span>
     {name}

@@ -89,7 +89,7 @@ function PoolHistory({ name }: { readonly name: string }) {
   const facts = view.facts.value
   return (
     <div class="columns">
-      <section class="panel charts" aria-labelledby="size-title">
+      <section class="panel" aria-labelledby="size-title">
         <h2 id="size-title">Size</h2>
         <div class="log-tools">
           {periods.map(period => (

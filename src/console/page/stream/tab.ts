@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { StreamMessage, ViewQuery } from '../../protocol/index.ts'
 import { signedOut } from '../session.ts'
+import { stored } from '../stored.ts'
 import { type Connection, type Position, StreamConnection } from './connection.ts'
 import { ViewState } from './view-state.ts'
 
@@ -15,7 +16,7 @@ type TabMessage =
   | { readonly type: 'signed-in' }
 
 /** A page that is loaded again continues the stream with all of its views, so that streams without a page do not add up on the server. */
-const storedStream = 'oarlock.stream'
+const lastStream = stored<string>('stream', '', (value): value is string => typeof value === 'string')
 const channelName = 'oarlock-console'
 const lockOfLeader = 'oarlock-console-stream'
 const lockOfTab = (tab: string) => `oarlock-console-tab-${tab}`
@@ -97,8 +98,8 @@ export class Tab {
   #lead(): void {
     if (this.#closing.signal.aborted) return
     // Only with a lock: a stream has one connection.
-    const previous = this.#channel && !this.#position ? localStorage.getItem(storedStream) : null
-    this.#stream = new StreamConnection(previous === null ? this.#position : { stream: previous, last: -1 }, {
+    const previous = this.#channel && !this.#position ? lastStream.value : ''
+    this.#stream = new StreamConnection(previous === '' ? this.#position : { stream: previous, last: -1 }, {
       received: (message, position) => {
         this.#post({ type: 'stream', message, position })
         this.#accept(message, position)
@@ -151,7 +152,7 @@ export class Tab {
     this.#position = position
     if (message.type === 'hello') {
       clockOffsetMs.value = message.serverMs - Date.now()
-      localStorage.setItem(storedStream, message.stream)
+      lastStream.value = message.stream
     }
     if (message.type === 'view') this.#views.get(message.id)?.apply(message)
     if (message.type === 'signed-out') signedOut(undefined, message.reason)
