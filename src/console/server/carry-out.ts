@@ -3,6 +3,8 @@ import { annotations, formatRunRequest, type RequestType, runResource, stackReso
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
+import { approvePlan } from './approve-plan.ts'
+import { destroyStack } from './destroy-stack.ts'
 import { rollbackState } from './stack/index.ts'
 
 /**
@@ -40,10 +42,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       // Invariant 11: of exactly the plan that was shown, at exactly this version of the Stack.
       if (digest === undefined || resourceVersion === undefined)
         throw new StatusError('BadRequest', 'an approval names the digest of the plan and the resourceVersion of the Stack that were shown')
-      await annotate(
-        { [annotations.approvedPlan]: digest, [annotations.approvedBy]: user, [annotations.approvedAt]: new Date().toISOString() },
-        resourceVersion,
-      )
+      await approvePlan(client, user, { namespace: namespace ?? '', name, digest, resourceVersion })
       return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} approved`
     case 'reject':
       if (digest === undefined || resourceVersion === undefined || (request.reason !== undefined && typeof request.reason !== 'string'))
@@ -65,7 +64,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
           'BadRequest',
           'a destruction names the digest of the plan of destruction and the resourceVersion that were shown',
         )
-      return await destroy(client, request, digest, resourceVersion)
+      return await destroyStack(client, user, { namespace: namespace ?? '', name, digest, resourceVersion })
     case 'rollback':
       if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))
         throw new StatusError('BadRequest', 'a rollback names the version of the state, and the current version that was shown')
@@ -87,13 +86,4 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       await workers.patch(name, { spec: { cordon: action === 'cordon' } }, { type: 'merge' })
       return `worker/${name} ${action}ed`
   }
-}
-
-/** Deletes the Stack so that exactly the plan that was shown is executed, as `oarlock destroy` does. */
-async function destroy(client: Client, { namespace, name }: ActionRequest, digest: string, resourceVersion: string): Promise<string> {
-  const stacks = client.resource(stackResource)
-  const confirmation = { [annotations.destroyPlan]: `${digest}@${new Date().toISOString()}` }
-  const { metadata } = await stacks.patch(name, { metadata: { annotations: confirmation } }, { type: 'merge', namespace, resourceVersion })
-  await stacks.delete(name, { namespace, preconditions: { uid: metadata.uid } })
-  return `stack/${name}: destruction of exactly this plan requested`
 }
