@@ -311,6 +311,12 @@ describe('the console', { timeout: 120_000 }, () => {
         60_000,
       )
       const { resourceVersion } = (await stacks.get(name, { namespace })).metadata
+      const outdated = await admin.send('POST', 'actions', {
+        ...{ action: 'destroy', namespace, name, digest },
+        confirmation: name,
+        resourceVersion: '1',
+      })
+      match(await outdated.text(), /"code":409.*has changed since it was shown/)
       const message = await act({ action: 'destroy', digest, resourceVersion, confirmation: name })
       match(message, name === 'kept' ? /exactly this plan requested$/ : /exactly this plan requested and approved$/)
       const destroyed = async () =>

@@ -5,6 +5,7 @@ import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
 import { approvePlan } from './approve-plan.ts'
 import { destroyStack } from './destroy-stack.ts'
+import { patchShown } from './patch-shown.ts'
 import { rollbackState } from './stack/index.ts'
 
 /**
@@ -16,17 +17,11 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
   const { action, namespace, name, digest, resourceVersion } = request
   const stacks = client.resource(stackResource)
   const workers = client.resource(workerResource)
-  const annotate = async (values: Record<string, string | null>, version?: string) => {
-    await stacks.patch(
-      name,
-      { metadata: { annotations: values } },
-      { type: 'merge', namespace, ...(version !== undefined && { resourceVersion: version }) },
-    )
-  }
   const requestRun = async (type: RequestType, what: string) => {
     const { spec } = await stacks.get(name, { namespace })
     if (spec.suspend) throw new StatusError('Conflict', `stack/${name} is suspended: resume it first`)
-    await annotate({ [annotations.requestedRun]: formatRunRequest(type, randomBytes(5).toString('hex'), undefined) })
+    const requested = { [annotations.requestedRun]: formatRunRequest(type, randomBytes(5).toString('hex'), undefined) }
+    await stacks.patch(name, { metadata: { annotations: requested } }, { type: 'merge', namespace })
     return `stack/${name}: ${what} requested`
   }
   switch (action) {
@@ -47,15 +42,20 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
     case 'reject':
       if (digest === undefined || resourceVersion === undefined || (request.reason !== undefined && typeof request.reason !== 'string'))
         throw new StatusError('BadRequest', 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
-      await annotate(
+      await patchShown(
+        client,
+        { namespace: namespace ?? '', name, resourceVersion },
         {
-          [annotations.rejectedPlan]: digest,
-          [annotations.rejectedBy]: user,
-          [annotations.rejectedAt]: new Date().toISOString(),
-          // Null removes that of an earlier rejection.
-          [annotations.rejectionReason]: request.reason?.trim() || null,
+          metadata: {
+            annotations: {
+              [annotations.rejectedPlan]: digest,
+              [annotations.rejectedBy]: user,
+              [annotations.rejectedAt]: new Date().toISOString(),
+              // Null removes that of an earlier rejection.
+              [annotations.rejectionReason]: request.reason?.trim() || null,
+            },
+          },
         },
-        resourceVersion,
       )
       return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} rejected`
     case 'destroy':

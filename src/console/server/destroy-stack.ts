@@ -3,6 +3,7 @@ import { annotations, approvalPolicyOf, type Stack, stackResource } from '../../
 import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
 import { findCondition, isReason } from '../../kubernetes/object/index.ts'
 import { approvePlan, type ShownPlan } from './approve-plan.ts'
+import { patchShown } from './patch-shown.ts'
 
 /** The controller asks for an approval within milliseconds. After this time, users approve on the page of the Stack. */
 const waitMs = 5_000
@@ -14,15 +15,14 @@ const pollMs = 100
  * @throws {StatusError}
  */
 export async function destroyStack(client: Client, user: string, plan: ShownPlan): Promise<string> {
-  const { namespace, name, digest, resourceVersion } = plan
+  const { namespace, name, digest } = plan
   const stacks = client.resource(stackResource)
   const { spec } = await stacks.get(name, { namespace })
   const confirmation = {
     metadata: { annotations: { [annotations.destroyPlan]: `${digest}@${new Date().toISOString()}` } },
     ...(spec.deletion === 'Orphan' && { spec: { deletion: 'Destroy' as const } }),
   }
-  const { metadata } = await stacks.patch(name, confirmation, { type: 'merge', namespace, resourceVersion })
-  const { uid } = metadata
+  const { uid } = (await patchShown(client, plan, confirmation)).metadata
   await stacks.delete(name, { namespace, preconditions: { uid } })
   const requested = `stack/${name}: destruction of exactly this plan requested`
   const waiting = (await requiresApproval(client, spec, namespace)) && (await whenAwaitingApproval(client, plan, uid))
