@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fetch, type Response } from 'undici'
-import { stackResource, workerPoolResource } from '../src/api/index.ts'
+import { type Run, runResource, stackResource, workerPoolResource } from '../src/api/index.ts'
 import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type {
   Action,
@@ -20,7 +20,10 @@ import type {
   ViewQuery,
 } from '../src/console/protocol/index.ts'
 import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
+
+const isOf = (stack: string, { spec }: Pick<Run, 'spec'>) => spec.stackRef.name === stack
 
 type Browser = {
   readonly session: Session
@@ -327,6 +330,55 @@ describe('the console', { timeout: 120_000 }, () => {
       (await admin.send('POST', 'actions', { action: 'destroy', namespace: 'b', name: 'one', digest: 'x', resourceVersion: '1' })).status,
       400,
     )
+  })
+
+  test('a destruction executes the plan that was confirmed, also of a Stack that would keep its resources or requires approval', async () => {
+    const [stacks, runs] = [client.resource(stackResource), client.resource(runResource)]
+    const [namespace, files] = ['a', { a: '1' }]
+    for (const [name, settings] of [
+      ['kept', { deletion: 'Orphan' }],
+      ['approved', { approval: 'Manual' }],
+    ] as const) {
+      const command = { apply: ['true'], destroy: ['sleep', '0.5'] }
+      await stacks.create({
+        metadata: { namespace, name },
+        spec: { engine: 'command', command, source: { inline: { files } }, ...settings },
+      })
+      const act = async (body: object) => {
+        const response = await admin.send('POST', 'actions', { namespace, name, ...body })
+        const { message } = (await response.json()) as { message: string }
+        equal(response.status, 200, message)
+        return message
+      }
+      const ready = async () => {
+        const stack = await stacks.get(name, { namespace })
+        const { plan, conditions } = stack.status ?? {}
+        const { resourceVersion } = stack.metadata
+        if (plan && isConditionTrue(conditions, 'AwaitingApproval')) await act({ action: 'approve', digest: plan.digest, resourceVersion })
+        return isConditionTrue(conditions, 'Ready') ? stack : undefined
+      }
+      await eventually(ready, `Stack ${name}`, 60_000)
+      await act({ action: 'plan-destroy' })
+      const digest = await eventually(
+        async () =>
+          (await runs.list({ namespace })).items.find(run => run.spec.planMode === 'Destroy' && isOf(name, run))?.status?.plan?.digest,
+        'the plan of the destruction',
+        60_000,
+      )
+      const { resourceVersion } = (await stacks.get(name, { namespace })).metadata
+      const outdated = await admin.send('POST', 'actions', {
+        ...{ action: 'destroy', namespace, name, digest },
+        confirmation: name,
+        resourceVersion: '1',
+      })
+      match(await outdated.text(), /"code":409.*has changed since it was shown/)
+      const message = await act({ action: 'destroy', digest, resourceVersion, confirmation: name })
+      match(message, name === 'kept' ? /exactly this plan requested$/ : /exactly this plan requested and approved$/)
+      const destroyed = async () =>
+        (await runs.list({ namespace })).items.some(run => run.spec.type === 'Destroy' && isOf(name, run)) || undefined
+      await eventually(destroyed, `the Run that destroys ${name}`, 30_000)
+      await eventually(async () => (await stacks.getOrUndefined(name, { namespace })) === undefined || undefined, 'the deletion', 30_000)
+    }
   })
 
   test('after a sign-out the stream ends and the cookie is worth nothing', async () => {

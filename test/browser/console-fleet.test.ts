@@ -1,4 +1,4 @@
-/** The pages of what executes Runs in Chromium, with rows that no cache has made. */
+/** In Chromium: the pages of what executes Runs, with rows that no cache has made; and all tables of the sample fleet of a real `oarlock up`. */
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,6 +10,9 @@ import type { Client } from '../../src/kubernetes/client/index.ts'
 import { violationsOf } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { startConsolePage } from '../support/console-page.ts'
+import { eventually } from '../support/eventually.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from '../support/oarlock-process.ts'
+import { runOarlock, runProgram, skipWithout } from '../support/run-program.ts'
 
 const screenshots = process.env.OARLOCK_SCREENSHOTS
 
@@ -126,5 +129,138 @@ describe('the pages of the fleet', { skip: withoutChromium, timeout: 120_000 }, 
           if (screenshots) await page.screenshot({ path: join(screenshots, `${path.replace('/', '-')}-${width}-${colorScheme}.png`) })
         }
       }
+  })
+})
+
+const skipSample = withoutChromium || skipWithout('kubectl') || skipWithout('git') || skipWithout('terraform')
+
+/** As far as it is counted here. */
+type Listed = {
+  readonly status?: {
+    readonly phase?: string
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[]
+  }
+}
+
+describe('the sample fleet', { skip: skipSample, timeout: 240_000 }, () => {
+  const dataDir = makeDataDir()
+  let oarlock: OarlockProcess
+  let browser: Browser
+  let page: Page
+
+  before(async () => {
+    oarlock = await startOarlock(dataDir, ['--sample'])
+    await eventually(async () => /13 of 13 Stacks as expected/.test(oarlock.output()) || undefined, 'the sample', 120_000)
+    // Nothing starts Runs from here on: the other Stacks have no interval.
+    await runOarlock(['suspend', 'policy', '-n', 'platform', '--kubeconfig', oarlock.kubeconfig])
+    browser = await launchChromium()
+    page = await browser.newPage({ viewport: { width: 1280, height: 800 } })
+    page.setDefaultTimeout(20_000)
+    const { stdout } = await runOarlock(['console', '--data', dataDir])
+    await page.goto(stdout.trim())
+    await page.getByText('Needs attention').waitFor()
+  })
+  after(async () => {
+    await browser?.close()
+    await oarlock?.stop()
+    removeDirectory(dataDir)
+  })
+
+  const open = async (path: string) => {
+    await page.goto(`${oarlock.httpUrl}/console/${path}`)
+    await page.locator('main h1').waitFor()
+  }
+  const kubectlGet = async (resource: string): Promise<readonly Listed[]> => {
+    const { stdout } = await runProgram('kubectl', ['--kubeconfig', oarlock.kubeconfig, 'get', resource, '-A', '-o', 'json'])
+    return (JSON.parse(stdout) as { items: Listed[] }).items
+  }
+  /** Of the chips of the table that is shown. */
+  const chips = async () =>
+    Object.fromEntries(
+      (await page.locator('.chips .chip').allInnerTexts())
+        .map(text => text.split(/\s*\n\s*/).reverse())
+        .map(([count = '', name = '']) => [name, Number(count)]),
+    )
+  const isTrue =
+    (type: string) =>
+    ({ status }: Listed) =>
+      status?.conditions?.some(one => one.type === type && one.status === 'True') === true
+  const countBy = (items: readonly Listed[], nameOf: (item: Listed) => string) => {
+    const counts: Record<string, number> = {}
+    for (const item of items) counts[nameOf(item)] = (counts[nameOf(item)] ?? 0) + 1
+    return counts
+  }
+
+  test('every table has as many rows as kubectl get -A lists objects, by state too', async () => {
+    for (const [path, resource, nameOf] of [
+      [
+        'stacks',
+        'stacks',
+        (stack: Listed) => (isTrue('AwaitingApproval')(stack) ? 'Awaiting approval' : isTrue('Ready')(stack) ? 'Ready' : 'Failed'),
+      ],
+      ['runs', 'runs', ({ status }: Listed) => status?.phase ?? 'Queued'],
+      ['workers', 'workers', undefined],
+      ['pools', 'workerpools', undefined],
+      ['tenants', 'tenants', undefined],
+    ] as const) {
+      await open(path)
+      await eventually(async () => {
+        const items = await kubectlGet(resource)
+        const shown = Number(await page.locator('.total').textContent())
+        if (shown !== items.length) return undefined
+        if (nameOf) deepEqual(await chips(), countBy(items, nameOf), path)
+        return true
+      }, `${path} to be as kubectl lists them`)
+    }
+    await open('')
+    const tile = page.locator('.tile', { hasText: 'Stacks' })
+    equal(await tile.locator('.tile-value').textContent(), String((await kubectlGet('stacks')).length))
+  })
+
+  test('what failed leads to the line of the log with the reason', async () => {
+    await open('')
+    const failed = page.locator('.attention li', { hasText: 'Failed' })
+    await failed.getByRole('link', { name: 'lab/misspelled' }).click()
+    await page.locator('.run-list a').first().click()
+    await page.getByText('Apply of Stack misspelled').waitFor()
+    await page.locator('.log-line', { hasText: 'a number is required' }).first().waitFor()
+  })
+
+  test('Tenants count the Stacks of their namespaces, also the Tenant that has only the name of one', async () => {
+    await open('tenants')
+    const rows = page.locator('tbody tr')
+    await rows.nth(1).waitFor()
+    const cells = async (index: number) => await rows.nth(index).locator('td').allTextContents()
+    const [lab, platform] = [await cells(0), await cells(1)]
+    deepEqual([lab[0], lab[5]], ['lab', '4'])
+    deepEqual([platform[0], platform[5]], ['platform', '5'])
+    await page.getByRole('link', { name: 'platform' }).click()
+    await page.getByText('5 of 13').waitFor()
+  })
+
+  test('a suspended Stack that is Ready shows both; a pool shows its own condition', async () => {
+    await open('stacks/platform/policy')
+    await page.locator('.page-header').getByText('suspended').waitFor()
+    await page.locator('.page-header').getByText('Ready').waitFor()
+    await open('pools/default')
+    equal((await page.locator('.conditions li > span:nth-child(2)').textContent())?.trim(), 'workers can be started')
+  })
+
+  test('on a phone the plan of shop/database is read and approved, and its Run followed to its end', async () => {
+    await page.setViewportSize({ width: 360, height: 740 })
+    await open('')
+    await page.locator('.attention').getByRole('link', { name: 'shop/database' }).click()
+    await page.getByText('Plan: 2 to add, 0 to change, 0 to destroy.').waitFor()
+    await page.getByRole('button', { name: 'Approve the plan' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Approve the plan' }).click()
+    await dialog.getByText(/plan [0-9a-f]{12} approved/).waitFor()
+    await dialog.locator('footer').getByRole('button', { name: 'Close' }).click()
+    await page
+      .locator('.run-list')
+      .getByRole('link', { name: /^database-.*-2$/ })
+      .click()
+    await page.locator('.page-header').getByText('Succeeded').waitFor()
+    await page.locator('.log-line', { hasText: 'Succeeded: 2 added' }).waitFor()
   })
 })

@@ -61,7 +61,9 @@ export function overviewOf({
   }
 }
 
-function attentionOf({ state, sinceMs }: StackRow, nowMs: number): AttentionKind | undefined {
+function attentionOf({ state, sinceMs, plan, isStalled }: StackRow, nowMs: number): AttentionKind | undefined {
+  if (state === 'Deleting' && plan) return 'AwaitingApproval'
+  if (state === 'Deleting' && isStalled) return 'Failed'
   if (state === 'Failed' || state === 'Failing' || state === 'EngineNotFound') return 'Failed'
   if (state === 'AwaitingApproval' || state === 'Drifted') return state
   const isWorking = state === 'Working' || state === 'Pending' || state === 'Deleting'

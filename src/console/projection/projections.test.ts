@@ -63,3 +63,23 @@ test('members of a ring show how many buckets they hold, and another number when
     members(24),
   )
 })
+
+test('a namespace belongs to the Tenant that claims it, or else to one of its own name, as in the queue', () => {
+  const named = (name: string, spec: object = {}) => ({ metadata: { name, uid: name, creationTimestamp: '2026-06-01T09:00:00Z' }, spec })
+  const listOf = (objects: { metadata: { name: string } }[]) => ({
+    ...nothing,
+    list: () => objects,
+    get: (name: string) => objects.find(({ metadata }) => metadata.name === name),
+  })
+  const names = ['stacks', 'runs', 'workers', 'pools', 'leases'] as const
+  const sources = {
+    ...Object.fromEntries(names.map(name => [name, nothing])),
+    tenants: listOf([named('shop', { namespaces: ['web'] }), named('lab')]),
+    namespaces: listOf(['web', 'lab', 'other'].map(name => named(name))),
+  } as unknown as ProjectionSources
+  const projections = new Projections(sources)
+  deepEqual(
+    ['web', 'lab', 'other'].map(namespace => projections.tenantOf(namespace)),
+    ['shop', 'lab', undefined],
+  )
+})

@@ -74,8 +74,10 @@ export class Projections {
     for (const row of rows) this.tables.controllers.set(row)
   }
 
+  /** The Tenant whose share the Runs of the namespace have: also one that has only the name of the namespace. Undefined if there is none. */
   tenantOf(namespace: string): string | undefined {
-    return this.#tenants.ownerOf(namespace)
+    const name = this.#tenants.tenantOf(namespace)
+    return this.#sources.tenants.get(name) && name
   }
 
   /** The Runs of a Stack that are kept, the newest first. */

@@ -43,6 +43,7 @@ export function stackRow(stack: Stack, active: RunRow | undefined, tenant: strin
     ...(active && { activeRun: active.name, phase: active.phase, ...(active.progress && { progress: active.progress }) }),
     ...(awaits && { plan: { ...countsOf(plan), digest: plan.digest, runName: plan.runName } }),
     suspended: spec.suspend === true,
+    ...(isConditionTrue(status?.conditions, 'Stalled') && { isStalled: true }),
     labels: metadata.labels ?? {},
     createdMs: Date.parse(metadata.creationTimestamp),
     ...timeOf('finishedMs', lastRun?.finishedAt),

@@ -66,6 +66,8 @@ export type StackRow = {
   /** That awaits approval. */
   readonly plan?: PlanCounts & { readonly digest: string; readonly runName: string }
   readonly suspended: boolean
+  /** It waits for a change by a user, also while it is Deleting. */
+  readonly isStalled?: boolean
   readonly labels: Readonly<Record<string, string>>
   readonly createdMs: number
   /** When the last Run ended. */

@@ -3,6 +3,9 @@ import { annotations, formatRunRequest, type RequestType, runResource, stackReso
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
+import { approvePlan } from './approve-plan.ts'
+import { destroyStack } from './destroy-stack.ts'
+import { patchShown } from './patch-shown.ts'
 import { rollbackState } from './stack/index.ts'
 
 /**
@@ -14,17 +17,11 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
   const { action, namespace, name, digest, resourceVersion } = request
   const stacks = client.resource(stackResource)
   const workers = client.resource(workerResource)
-  const annotate = async (values: Record<string, string | null>, version?: string) => {
-    await stacks.patch(
-      name,
-      { metadata: { annotations: values } },
-      { type: 'merge', namespace, ...(version !== undefined && { resourceVersion: version }) },
-    )
-  }
   const requestRun = async (type: RequestType, what: string) => {
     const { spec } = await stacks.get(name, { namespace })
     if (spec.suspend) throw new StatusError('Conflict', `stack/${name} is suspended: resume it first`)
-    await annotate({ [annotations.requestedRun]: formatRunRequest(type, randomBytes(5).toString('hex'), undefined) })
+    const requested = { [annotations.requestedRun]: formatRunRequest(type, randomBytes(5).toString('hex'), undefined) }
+    await stacks.patch(name, { metadata: { annotations: requested } }, { type: 'merge', namespace })
     return `stack/${name}: ${what} requested`
   }
   switch (action) {
@@ -40,23 +37,25 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       // Invariant 11: of exactly the plan that was shown, at exactly this version of the Stack.
       if (digest === undefined || resourceVersion === undefined)
         throw new StatusError('BadRequest', 'an approval names the digest of the plan and the resourceVersion of the Stack that were shown')
-      await annotate(
-        { [annotations.approvedPlan]: digest, [annotations.approvedBy]: user, [annotations.approvedAt]: new Date().toISOString() },
-        resourceVersion,
-      )
+      await approvePlan(client, user, { namespace: namespace ?? '', name, digest, resourceVersion })
       return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} approved`
     case 'reject':
       if (digest === undefined || resourceVersion === undefined)
         throw new StatusError('BadRequest', 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
-      await annotate(
+      await patchShown(
+        client,
+        { namespace: namespace ?? '', name, resourceVersion },
         {
-          [annotations.rejectedPlan]: digest,
-          [annotations.rejectedBy]: user,
-          [annotations.rejectedAt]: new Date().toISOString(),
-          // Null removes that of an earlier rejection.
-          [annotations.rejectionReason]: request.reason?.trim() || null,
+          metadata: {
+            annotations: {
+              [annotations.rejectedPlan]: digest,
+              [annotations.rejectedBy]: user,
+              [annotations.rejectedAt]: new Date().toISOString(),
+              // Null removes that of an earlier rejection.
+              [annotations.rejectionReason]: request.reason?.trim() || null,
+            },
+          },
         },
-        resourceVersion,
       )
       return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} rejected`
     case 'destroy':
@@ -65,7 +64,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
           'BadRequest',
           'a destruction names the digest of the plan of destruction and the resourceVersion that were shown',
         )
-      return await destroy(client, request, digest, resourceVersion)
+      return await destroyStack(client, user, { namespace: namespace ?? '', name, digest, resourceVersion })
     case 'rollback':
       if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))
         throw new StatusError('BadRequest', 'a rollback names the version of the state, and the current version that was shown')
@@ -87,13 +86,4 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       await workers.patch(name, { spec: { cordon: action === 'cordon' } }, { type: 'merge' })
       return `worker/${name} ${action}ed`
   }
-}
-
-/** Deletes the Stack so that exactly the plan that was shown is executed, as `oarlock destroy` does. */
-async function destroy(client: Client, { namespace, name }: ActionRequest, digest: string, resourceVersion: string): Promise<string> {
-  const stacks = client.resource(stackResource)
-  const confirmation = { [annotations.destroyPlan]: `${digest}@${new Date().toISOString()}` }
-  const { metadata } = await stacks.patch(name, { metadata: { annotations: confirmation } }, { type: 'merge', namespace, resourceVersion })
-  await stacks.delete(name, { namespace, preconditions: { uid: metadata.uid } })
-  return `stack/${name}: destruction of exactly this plan requested`
 }

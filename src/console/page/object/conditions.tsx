@@ -10,8 +10,8 @@ export type Condition = {
   readonly lastTransitionTime?: string
 }
 
-/** What a condition says of a Stack, by its type and status. Other conditions are shown by their type. */
-const sentences: Readonly<Record<string, string>> = {
+/** What a condition says of a Stack, by its type and status. */
+export const stackSentences: Readonly<Record<string, string>> = {
   'Ready True': 'The current source and inputs are applied.',
   'Ready False': 'It is not as its source and inputs require.',
   'Ready Unknown': 'It is not known whether it is as its source and inputs require.',
@@ -29,7 +29,14 @@ const negative = new Set(['Stalled', 'AwaitingApproval', 'Drifted'])
 export const conditionsOf = (object: unknown): readonly Condition[] =>
   (object as { status?: { conditions?: readonly Condition[] } } | undefined)?.status?.conditions ?? []
 
-export function Conditions({ object }: { readonly object: unknown }) {
+/** @param sentences begin what a condition says, by its type and status. Others say their message only. */
+export function Conditions({
+  object,
+  sentences = {},
+}: {
+  readonly object: unknown
+  readonly sentences?: Readonly<Record<string, string>>
+}) {
   const conditions = conditionsOf(object)
   // Ready has the message of the condition that explains it.
   const isRepeated = (type: string, message = '') =>
@@ -42,7 +49,7 @@ export function Conditions({ object }: { readonly object: unknown }) {
           <Badge value={status === 'True' ? type : status === 'False' ? `Not${type}` : `${type}?`} tone={toneOf(type, status)} />
           <span>
             {sentences[`${type} ${status}`]} {isRepeated(type, message) ? '' : message}{' '}
-            {reason && <span class="tag">{formatWords(reason)}</span>}
+            {reason && reason !== type && <span class="tag">{formatWords(reason)}</span>}
           </span>
           <span class="number dim">{lastTransitionTime && <Age ms={Date.parse(lastTransitionTime)} />}</span>
         </li>

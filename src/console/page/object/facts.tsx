@@ -5,7 +5,7 @@ export function Facts({ facts }: { readonly facts: readonly (readonly [name: str
   return (
     <dl class="facts">
       {facts
-        .filter(([, value]) => value !== undefined && value !== null && value !== '')
+        .filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false)
         .map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>

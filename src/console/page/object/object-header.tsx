@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { Badge } from '../parts/badge.tsx'
 
 /** The name of an object with its state, and the sentence that explains it. */
@@ -6,11 +7,14 @@ export function ObjectHeader({
   name,
   state,
   lead,
+  children,
 }: {
   readonly namespace: string
   readonly name: string
   readonly state: string
   readonly lead: string
+  /** Beside the state. */
+  readonly children?: ComponentChildren
 }) {
   return (
     <>
@@ -20,6 +24,7 @@ export function ObjectHeader({
           {name}
         </h1>
         <Badge value={state} />
+        {children}
       </header>
       <p class="lead" aria-live="polite">
         {lead}

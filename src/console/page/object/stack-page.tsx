@@ -1,5 +1,6 @@
 import type { ComponentType } from 'preact'
 import { type StackFacts, type StackSection, stackSections } from '../../protocol/index.ts'
+import { isSuspendedToo } from '../parts/badge.tsx'
 import { lazy } from '../parts/lazy.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { pathTo } from '../router.ts'
@@ -42,7 +43,9 @@ export function StackPage({
   const { lastRun } = object.status ?? {}
   return (
     <article class="object-page">
-      <ObjectHeader namespace={namespace} name={name} state={row.state} lead={row.message} />
+      <ObjectHeader namespace={namespace} name={name} state={row.state} lead={row.message}>
+        {isSuspendedToo(row) && <span class="tag">suspended</span>}
+      </ObjectHeader>
       <SectionNav
         label="Parts of the Stack"
         sections={stackSections.map(each => ({

@@ -16,6 +16,7 @@ const charts: readonly ChartDefinition<(typeof historySeries)[number]>[] = [
     title: 'Oldest Run in the queue',
     series: [{ name: 'oldestQueuedMs', label: 'wait', colour: '--attention-mark' }],
     format: formatDuration,
+    atLeast: 10_000,
   },
   {
     title: 'Runs that ended',

@@ -65,7 +65,9 @@ export function OverviewPage() {
         <Tile
           label="Need attention"
           value={attention.reduce((sum, { count }) => sum + count, 0)}
-          href={pathTo(['stacks'], { filter: 'state:failed,failing,enginenotfound,awaitingapproval,drifted' })}
+          href={pathTo(['stacks'], {
+            filter: attention.length === 0 ? '' : `reason:${[...new Set(attention.map(({ reason }) => reason))].join(',')}`,
+          })}
           note={formatCount(attention.length, 'group')}
         />
         <Tile

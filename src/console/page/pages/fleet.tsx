@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { Badge } from '../parts/badge.tsx'
-import { formatDuration, formatNumber, formatSeconds } from '../parts/format.ts'
+import { formatCount, formatDuration, formatNumber, formatSeconds } from '../parts/format.ts'
 import { Age, Nothing } from '../parts/time.tsx'
 import { pathTo } from '../router.ts'
 import type { Column } from '../table/column.ts'
@@ -153,7 +153,7 @@ const pools: TableDefinition<'pools'> = {
       title={<a href={pathTo(['pools', row.name])}>{row.name}</a>}
       badge={readyCell(row)}
       lines={[
-        `${formatNumber(row.busy)} of ${formatNumber(row.workers)} workers busy, ${formatNumber(row.queued)} Runs queued`,
+        `${formatNumber(row.busy)} of ${formatNumber(row.workers)} workers busy, ${formatCount(row.queued, 'Run')} queued`,
         `${row.mode}, ${row.lifecycle}, ${row.min}–${row.max} workers`,
       ]}
     />
@@ -201,7 +201,7 @@ const tenants: TableDefinition<'tenants'> = {
       badge={readyCell(row)}
       lines={[
         `${formatNumber(row.running)}${row.maxRunning === undefined ? '' : ` of ${formatNumber(row.maxRunning)}`} Runs running, ${formatNumber(row.queued)} queued`,
-        `${formatNumber(row.stacks)} Stacks in ${formatNumber(row.namespaces)} namespaces, weight ${row.weight}`,
+        `${formatCount(row.stacks, 'Stack')} in ${formatCount(row.namespaces, 'namespace')}, weight ${row.weight}`,
       ]}
     />
   ),
@@ -262,13 +262,13 @@ const controllers: TableDefinition<'controllers'> = {
           <>
             {renewedMs !== undefined && (
               <>
-                renewed <Age ms={renewedMs} /> ago, {formatNumber(transitions ?? 0)} transitions
+                renewed <Age ms={renewedMs} /> ago, {formatCount(transitions ?? 0, 'transition')}
               </>
             )}
             {buckets !== undefined && `, ${formatNumber(buckets)} of 1,024 buckets`}
           </>
         ) : (
-          `${formatNumber(reconciles)} reconciles, ${formatNumber(errors)} errors${p99Ms === undefined ? '' : `, 99 % within ${formatSeconds(p99Ms / 1_000)}`}`
+          `${formatCount(reconciles, 'reconcile')}, ${formatCount(errors, 'error')}${p99Ms === undefined ? '' : `, 99 % within ${formatSeconds(p99Ms / 1_000)}`}`
         ),
       ]}
     />

@@ -22,7 +22,7 @@ const Message = ({ message, reason }: RunRow) => {
 const name: Column<RunRow> = { id: 'name', label: 'Run', width: 'minmax(204px, 2fr)', sort: 'key', cell: RunLink }
 const stack: Column<RunRow> = { id: 'stack', label: 'Stack', width: 'minmax(124px, 1fr)', sort: 'stack', cell: StackOfRun }
 const type: Column<RunRow> = { id: 'type', label: 'Type', width: '76px', sort: 'type', cell: row => row.type }
-const trigger: Column<RunRow> = { id: 'trigger', label: 'Trigger', width: '120px', sort: 'trigger', cell: row => formatWords(row.trigger) }
+const trigger: Column<RunRow> = { id: 'trigger', label: 'Trigger', width: '128px', sort: 'trigger', cell: row => formatWords(row.trigger) }
 const pool: Column<RunRow> = { id: 'pool', label: 'Pool', width: '100px', sort: 'pool', cell: row => row.pool }
 const tenant: Column<RunRow> = { id: 'tenant', label: 'Tenant', width: '110px', sort: 'tenant', cell: row => row.tenant ?? <Nothing /> }
 const engine: Column<RunRow> = { id: 'engine', label: 'Engine', width: '92px', sort: 'engine', cell: row => row.engine }

@@ -1,5 +1,5 @@
 import type { StackRow } from '../../protocol/index.ts'
-import { Badge, PlanChanges, Progress } from '../parts/badge.tsx'
+import { Badge, isSuspendedToo, PlanChanges, Progress } from '../parts/badge.tsx'
 import { formatNumber } from '../parts/format.ts'
 import { Age, Nothing, Until } from '../parts/time.tsx'
 import { pathTo } from '../router.ts'
@@ -25,14 +25,18 @@ const definition: TableDefinition<'stacks'> = {
       id: 'message',
       label: 'Message',
       width: 'minmax(140px, 3fr)',
-      cell: ({ message, progress, phase }) =>
-        progress ? (
-          <>
-            <Progress {...progress} /> {phase}
-          </>
-        ) : (
-          <span title={message}>{message}</span>
-        ),
+      cell: row => (
+        <>
+          {isSuspendedToo(row) && <span class="tag">suspended</span>}{' '}
+          {row.progress ? (
+            <>
+              <Progress {...row.progress} /> {row.phase}
+            </>
+          ) : (
+            <span title={row.message}>{row.message}</span>
+          )}
+        </>
+      ),
     },
     { id: 'plan', label: 'Plan', width: '104px', cell: ({ plan }) => (plan ? <PlanChanges plan={plan} /> : <Nothing />) },
     { id: 'engine', label: 'Engine', width: '86px', sort: 'engine', cell: ({ engine }) => engine },
@@ -52,6 +56,7 @@ const definition: TableDefinition<'stacks'> = {
       width: '80px',
       sort: 'finishedMs',
       isNumber: true,
+      isOptional: true,
       cell: ({ finishedMs }) => <Age ms={finishedMs} />,
     },
     {
@@ -87,7 +92,7 @@ const definition: TableDefinition<'stacks'> = {
         {row.plan && <PlanChanges plan={row.plan} />}
       </span>
       <span class="card-line dim">
-        <span>{[row.engine, row.tenant].filter(Boolean).join(' · ')}</span>
+        <span>{[row.engine, row.tenant, isSuspendedToo(row) && 'suspended'].filter(Boolean).join(' · ')}</span>
         <Age ms={row.sinceMs} />
       </span>
     </>

@@ -113,6 +113,8 @@ type Step =
   /** The server wants a sign-in of the last minutes. */
   | { readonly kind: 'sign-in'; readonly message: string }
 
+const outdatedPlan = 'This plan is out of date: go back, and read the plan that the Stack has now.'
+
 /** Confirms an action, carries it out and shows what came of it. */
 export function ActionForm({
   action,
@@ -136,11 +138,13 @@ export function ActionForm({
   const hasPlan =
     (action.name === 'approve' || action.name === 'reject' || isDestructive) && seen.planRun !== undefined && seen.digest !== undefined
   const { namespace, name } = target
+  const isDecision = action.name === 'approve' || action.name === 'reject'
+  const isOutdated = isDecision && (step.kind === 'confirm' || step.kind === 'failed') && shown.digest !== seen.digest
   const carryOut = async () => {
     setStep({ kind: 'running' })
     const body: ActionRequest = {
       ...{ action: action.name, name, ...(namespace !== undefined && { namespace }) },
-      ...((action.name === 'approve' || action.name === 'reject') && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
+      ...(isDecision && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
       ...(action.name === 'reject' && reason.trim() !== '' && { reason }),
       // The plan of a destruction changes the status of its Stack, and so its version, after it was shown.
       ...(isDestructive && { digest: seen.digest, resourceVersion: shown.resourceVersion }),
@@ -195,8 +199,8 @@ export function ActionForm({
           <input type="text" autoComplete="off" value={confirmation} onInput={event => setConfirmation(event.currentTarget.value)} />
         </label>
       )}
-      <p aria-live="polite" class={step.kind === 'failed' ? 'problem' : 'result'}>
-        {step.kind === 'running' ? '' : step.message}
+      <p aria-live="polite" class={step.kind === 'failed' || isOutdated ? 'problem' : 'result'}>
+        {isOutdated ? outdatedPlan : step.kind === 'running' ? '' : step.message}
       </p>
       <footer>
         <button type="button" onClick={onClose}>
@@ -208,6 +212,7 @@ export function ActionForm({
             class={isDestructive ? 'danger solid' : 'primary'}
             disabled={
               step.kind === 'running' ||
+              isOutdated ||
               (isDestructive && confirmation !== name) ||
               ((hasPlan || action.name === 'approve') && !isPlanShown)
             }

@@ -1,4 +1,4 @@
-import { type PlanCounts, phaseTones, stateTones, type Tone } from '../../protocol/index.ts'
+import { type PlanCounts, phaseTones, type StackRow, stateTones, type Tone } from '../../protocol/index.ts'
 import { formatNumber, formatWords } from './format.ts'
 
 /** The tone of a state of a Stack, or of a phase of a Run or a Worker. */
@@ -33,6 +33,9 @@ function Mark({ tone }: { readonly tone: Tone }) {
     </svg>
   )
 }
+
+/** Whether a Stack is suspended although its state is another one, such as Ready. */
+export const isSuspendedToo = ({ suspended, state }: StackRow): boolean => suspended && state !== 'Suspended'
 
 /** What a plan adds, changes and destroys. */
 export function PlanChanges({ plan: { add, change, destroy } }: { readonly plan: PlanCounts }) {

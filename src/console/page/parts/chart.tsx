@@ -7,6 +7,8 @@ export type ChartDefinition<Name extends string = string> = {
   readonly title: string
   readonly series: readonly { readonly name: Name; readonly label: string; readonly colour: string }[]
   readonly format: (value: number) => string
+  /** The axis reaches this value, also where all values are lower. Default 1. */
+  readonly atLeast?: number
 }
 
 const heightPx = 110
@@ -27,7 +29,13 @@ export function ChartList({ charts, facts }: { readonly charts: readonly ChartDe
   )
 }
 
-function Chart({ chart: { title, series, format }, facts }: { readonly chart: ChartDefinition; readonly facts: HistoryFacts }) {
+function Chart({
+  chart: { title, series, format, atLeast = 1 },
+  facts,
+}: {
+  readonly chart: ChartDefinition
+  readonly facts: HistoryFacts
+}) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
   const shown = series.filter(({ name }) => facts.series[name])
@@ -36,7 +44,7 @@ function Chart({ chart: { title, series, format }, facts }: { readonly chart: Ch
     const element = place.current as HTMLDivElement
     const draw = () => {
       plot.current?.destroy()
-      plot.current = new uPlot(optionsOf(element, shown, format), data, element)
+      plot.current = new uPlot(optionsOf(element, shown, format, atLeast), data, element)
     }
     draw()
     const observer = new ResizeObserver(([entry]) =>
@@ -72,7 +80,12 @@ function Chart({ chart: { title, series, format }, facts }: { readonly chart: Ch
   )
 }
 
-function optionsOf(element: HTMLElement, series: ChartDefinition['series'], format: (value: number) => string): uPlot.Options {
+function optionsOf(
+  element: HTMLElement,
+  series: ChartDefinition['series'],
+  format: (value: number) => string,
+  atLeast: number,
+): uPlot.Options {
   const styles = getComputedStyle(element)
   // A canvas knows no light-dark(): the browser computes the colour of an element.
   const probe = element.appendChild(document.createElement('span'))
@@ -89,7 +102,7 @@ function optionsOf(element: HTMLElement, series: ChartDefinition['series'], form
     height: heightPx,
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
+    scales: { y: { range: (_, __, max) => [0, Math.max(atLeast, max * 1.1)] } },
     axes: [
       {
         ...axis,

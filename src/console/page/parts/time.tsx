@@ -33,7 +33,11 @@ function UntilText({ ms }: { readonly ms: number }) {
 /** From start to end, or to now. */
 export function Duration({ fromMs, toMs }: { readonly fromMs: number | undefined; readonly toMs: number | undefined }) {
   if (fromMs === undefined) return <Nothing />
-  return toMs === undefined ? <RunningDuration key={fromMs} fromMs={fromMs} /> : <span>{formatDuration(toMs - fromMs)}</span>
+  return toMs === undefined ? (
+    <RunningDuration key={fromMs} fromMs={fromMs} />
+  ) : (
+    <span>{toMs - fromMs < 1_000 ? '<1s' : formatDuration(toMs - fromMs)}</span>
+  )
 }
 
 function RunningDuration({ fromMs }: { readonly fromMs: number }) {

@@ -38,7 +38,11 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
   const current = status.progress?.current
   return (
     <article class="object-page run-page">
-      <ObjectHeader namespace={namespace} name={name} state={row.phase} lead={status.message ?? row.message ?? row.reason ?? ''} />
+      <ObjectHeader namespace={namespace} name={name} state={row.phase} lead={status.message ?? row.message ?? row.reason ?? ''}>
+        <p class="dim">
+          {row.type} of Stack <a href={pathTo(['stacks', namespace, row.stack])}>{row.stack}</a>
+        </p>
+      </ObjectHeader>
       <Attempts attempts={facts.attempts} current={row.key} />
       <div class="columns">
         <section class="panel" aria-labelledby="timeline-title">

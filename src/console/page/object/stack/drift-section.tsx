@@ -28,14 +28,14 @@ export function DriftSection({ namespace, name, row, object, runs }: SectionProp
       <section class="panel" aria-labelledby="drift-title">
         <h2 id="drift-title">Drift</h2>
         <p>
-          <Badge value={label} tone={tone} /> {drifted?.message ?? 'The resources have not been compared with what was applied yet.'}
+          <Badge value={label} tone={tone} /> {drifted?.message ?? 'The resources have not been compared since they were applied.'}
         </p>
         <Facts
           facts={[
             ['What happens', settings[drift]],
             ['Interval', drift === 'Off' ? undefined : (interval ?? 'never: spec.interval is not set')],
             [
-              'Last compared',
+              'Applied or compared',
               checkedAt && (
                 <>
                   <Age ms={Date.parse(checkedAt)} /> ago

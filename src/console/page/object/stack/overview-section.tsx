@@ -4,7 +4,7 @@ import { formatNumber } from '../../parts/format.ts'
 import { StoredPlanText } from '../../parts/plan-text.tsx'
 import { Age, Until } from '../../parts/time.tsx'
 import { pathTo } from '../../router.ts'
-import { Conditions } from '../conditions.tsx'
+import { Conditions, stackSentences } from '../conditions.tsx'
 import { DestroyDialog } from '../destroy-dialog.tsx'
 import { Facts } from '../facts.tsx'
 import { nextRunReason } from '../next-run.ts'
@@ -89,7 +89,7 @@ export function OverviewSection({ namespace, name, row, object, runs }: SectionP
       </div>
       <section class="panel" aria-labelledby="conditions-title">
         <h2 id="conditions-title">Conditions</h2>
-        <Conditions object={object} />
+        <Conditions object={object} sentences={stackSentences} />
       </section>
       <section class="panel" aria-labelledby="runs-title">
         <h2 id="runs-title">Runs</h2>

@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { annotations, approvalPolicyOf, type Stack, stackResource } from '../../api/index.ts'
+import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
+import { findCondition, isReason } from '../../kubernetes/object/index.ts'
+import { approvePlan, type ShownPlan } from './approve-plan.ts'
+import { patchShown } from './patch-shown.ts'
+
+/** The controller asks for an approval within milliseconds. After this time, users approve on the page of the Stack. */
+const waitMs = 5_000
+const pollMs = 100
+
+/**
+ * Deletes the Stack so that exactly the plan that was shown is executed, whatever spec.deletion is, as `oarlock destroy` does. Where an approval
+ * is required, the confirmation is one, if the user may give it. Returns what to show.
+ * @throws {StatusError}
+ */
+export async function destroyStack(client: Client, user: string, plan: ShownPlan): Promise<string> {
+  const { namespace, name, digest } = plan
+  const stacks = client.resource(stackResource)
+  const { spec } = await stacks.get(name, { namespace })
+  const confirmation = {
+    metadata: { annotations: { [annotations.destroyPlan]: `${digest}@${new Date().toISOString()}` } },
+    ...(spec.deletion === 'Orphan' && { spec: { deletion: 'Destroy' as const } }),
+  }
+  const { uid } = (await patchShown(client, plan, confirmation)).metadata
+  await stacks.delete(name, { namespace, preconditions: { uid } })
+  const requested = `stack/${name}: destruction of exactly this plan requested`
+  const waiting = (await requiresApproval(client, spec, namespace)) && (await whenAwaitingApproval(client, plan, uid))
+  if (!waiting) return requested
+  try {
+    await approvePlan(client, user, { ...plan, resourceVersion: waiting.metadata.resourceVersion })
+    return `${requested} and approved`
+  } catch (error) {
+    if (!isReason(error, 'Forbidden') && !isReason(error, 'Conflict')) throw error
+    return `${requested}: it awaits approval, because ${(error as Error).message}`
+  }
+}
+
+/** False if that follows from the namespace, which the user may not read. */
+async function requiresApproval(client: Client, spec: Stack['spec'], namespace: string): Promise<boolean> {
+  if (spec.approval === 'Manual') return true
+  const found = await client
+    .resource(namespaceResource)
+    .getOrUndefined(namespace)
+    .catch(() => undefined)
+  return approvalPolicyOf(found?.metadata.labels) !== undefined
+}
+
+/** Undefined if the destruction does not wait for an approval, or for that of another plan. */
+async function whenAwaitingApproval(client: Client, { namespace, name, digest }: ShownPlan, uid: string): Promise<Stack | undefined> {
+  const deadlineMs = performance.now() + waitMs
+  while (performance.now() < deadlineMs) {
+    const stack = (await client.resource(stackResource).getOrUndefined(name, { namespace })) as Stack | undefined
+    if (stack?.metadata.uid !== uid) return undefined
+    const { conditions, plan, observedGeneration } = stack.status ?? {}
+    const awaiting = findCondition(conditions, 'AwaitingApproval')
+    const isCurrent = observedGeneration === stack.metadata.generation
+    // Until the controller has seen the confirmation, it is what the deletion waits for.
+    if (isCurrent && awaiting?.status === 'True' && awaiting.reason !== 'ConfirmationRequired')
+      return plan?.digest === digest ? stack : undefined
+    await sleep(pollMs)
+  }
+  return undefined
+}
