@@ -9,12 +9,16 @@ import {
   type StateDiff,
 } from '../../protocol/index.ts'
 
-/** A value that is neither an object nor a list, or an empty one. */
+/** A value that is neither an object nor a list, or an empty one, or one that is too large to be divided, which is hidden. */
 type Leaf = { readonly value: unknown; readonly isSensitive: boolean }
 type Leaves = ReadonlyMap<string, Leaf>
 /** A resource whose leaves are found only if its text differs: most of a large state is unchanged. */
-type Content = { readonly text: string; leaves(): Leaves }
+type Content = { readonly text: string; leaves(budget: PathBudget): Leaves }
 type StateContent = { readonly resources: ReadonlyMap<string, Content>; readonly outputs: Leaves }
+
+/** How many characters the paths of one content may have: those of a small state with long names around many values have gigabytes. */
+type PathBudget = { characters: number }
+const maxPathCharacters = 2_000_000
 
 type JsonObject = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -26,7 +30,9 @@ const objectsIn = (value: unknown): JsonObject[] => (Array.isArray(value) ? valu
  * @throws {SyntaxError} for a text that is not JSON.
  */
 export function diffStates(from: string, to: string, { withValues }: { readonly withValues: boolean }): Omit<StateDiff, 'from' | 'to'> {
-  const [before, after] = [readContent(from), readContent(to)]
+  // One for each, so that what is equal is divided equally.
+  const [oldPaths, newPaths]: readonly [PathBudget, PathBudget] = [{ characters: maxPathCharacters }, { characters: maxPathCharacters }]
+  const [before, after] = [readContent(from, oldPaths), readContent(to, newPaths)]
   const resources: ResourceChange[] = []
   let unchanged = 0
   for (const address of [...new Set([...before.resources.keys(), ...after.resources.keys()])].sort()) {
@@ -39,7 +45,7 @@ export function diffStates(from: string, to: string, { withValues }: { readonly 
       unchanged++
       continue
     }
-    const attributes = resources.length < maxResourceChanges ? changesOf(old.leaves(), now.leaves(), withValues) : undefined
+    const attributes = resources.length < maxResourceChanges ? changesOf(old.leaves(oldPaths), now.leaves(newPaths), withValues) : undefined
     if (attributes?.length === 0) unchanged++
     else {
       const moreAttributes = Math.max(0, (attributes?.length ?? 0) - maxAttributeChanges)
@@ -63,24 +69,23 @@ function changesOf(old: Leaves, now: Leaves, withValues: boolean): AttributeChan
   })
 }
 
-function readContent(text: string): StateContent {
+function readContent(text: string, budget: PathBudget): StateContent {
   const empty: StateContent = { resources: new Map(), outputs: new Map() }
   if (text === '') return empty
   const value: unknown = JSON.parse(text)
   if (!isObject(value)) return empty
   if (value.engine === 'manifests') return inventoryContent(value)
   if (value.version === 4 && typeof value.serial === 'number') return terraformContent(value)
-  return pulumiContent(text) ?? { resources: new Map(), outputs: leavesOf(value, () => true) }
+  return pulumiContent(text, budget) ?? { resources: new Map(), outputs: leavesOf(value, new Set(['']), budget) }
 }
 
 function terraformContent(state: JsonObject): StateContent {
   const resources = new Map<string, Content>()
   for (const resource of objectsIn(state.resources))
     for (const { index_key: key, deposed, attributes, sensitive_attributes: marked } of objectsIn(resource.instances)) {
-      const sensitive = (Array.isArray(marked) ? marked : []).map(pathOfSteps)
-      const isSensitive = (path: string) => sensitive.some(prefix => isBelow(path, prefix))
+      const sensitive = new Set((Array.isArray(marked) ? marked : []).map(pathOfSteps))
       const address = `${addressOf(resource, key)}${typeof deposed === 'string' ? ` (deposed ${deposed})` : ''}`
-      resources.set(address, { text: JSON.stringify(attributes), leaves: () => leavesOf(attributes, isSensitive) })
+      resources.set(address, { text: JSON.stringify(attributes), leaves: budget => leavesOf(attributes, sensitive, budget) })
     }
   const outputs = new Map<string, Leaf>()
   for (const [name, output] of Object.entries(isObject(state.outputs) ? state.outputs : {}))
@@ -97,20 +102,19 @@ function pathOfSteps(steps: unknown): string {
 }
 
 /** Undefined for another state. */
-function pulumiContent(text: string): StateContent | undefined {
+function pulumiContent(text: string, budget: PathBudget): StateContent | undefined {
   try {
     const { resources = [] } = readStateFile(text).state.deployment
     const contents = new Map<string, Content>()
     let outputs: Leaves = new Map()
     for (const { urn, type, delete: isDeleted, id, inputs, outputs: own, additionalSecretOutputs } of resources ?? []) {
-      const secret = new Set(Array.isArray(additionalSecretOutputs) ? additionalSecretOutputs.map(String) : [])
+      const secret = new Set(Array.isArray(additionalSecretOutputs) ? additionalSecretOutputs.map(name => joined('', String(name))) : [])
       const value = own ?? inputs
-      const leaves = () => leavesOf(value, path => [...secret].some(name => isBelow(path, name)))
-      if (type === 'pulumi:pulumi:Stack' && isDeleted !== true) outputs = leaves()
+      if (type === 'pulumi:pulumi:Stack' && isDeleted !== true) outputs = leavesOf(value, secret, budget)
       else
         contents.set(`${urn}${isDeleted === true ? ' (to be deleted)' : ''}`, {
           text: JSON.stringify([id, value]),
-          leaves: () => new Map([...leaves(), ['id', plain(id)]]),
+          leaves: paths => new Map([...leavesOf(value, secret, paths), ['id', plain(id)]]),
         })
     }
     return { resources: contents, outputs }
@@ -124,31 +128,44 @@ function inventoryContent({ objects }: JsonObject): StateContent {
   const resources = new Map<string, Content>()
   for (const { apiVersion, kind, namespace, name, uid } of objectsIn(objects)) {
     const address = `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
-    resources.set(address, { text: JSON.stringify([apiVersion, uid]), leaves: () => leavesOf({ apiVersion, uid }, () => false) })
+    resources.set(address, { text: JSON.stringify([apiVersion, uid]), leaves: budget => leavesOf({ apiVersion, uid }, new Set(), budget) })
   }
   return { resources, outputs: new Map() }
 }
 
 const plain = (value: unknown): Leaf => ({ value, isSensitive: false })
-const isBelow = (path: string, prefix: string) =>
-  path === prefix || (path.startsWith(prefix) && /^[.[]/.test(path.slice(prefix.length))) || prefix === ''
 const joined = (path: string, key: string) => {
   const step = /^[\w-]+$/.test(key) ? key : JSON.stringify(key)
   return path === '' ? step : `${path}.${step}`
 }
 
-function leavesOf(value: unknown, isSensitive: (path: string) => boolean): Map<string, Leaf> {
+/** @param sensitive paths of values that are sensitive with everything below them; the path of the whole value is empty. */
+function leavesOf(value: unknown, sensitive: ReadonlySet<string>, budget: PathBudget): Map<string, Leaf> {
   const leaves = new Map<string, Leaf>()
-  const pending: [path: string, value: unknown][] = [['', value]]
+  const pending: { readonly path: string; readonly found: unknown; readonly inherited: boolean }[] = [
+    { path: '', found: value, inherited: false },
+  ]
   for (let next = pending.pop(); next; next = pending.pop()) {
-    const [path, found] = next
+    const { path, found, inherited } = next
     const secret = secretOf(found)
+    const isSensitive = inherited || sensitive.has(path)
+    const parts = secret ? [] : partsOf(found)
     if (secret) leaves.set(path, { value: secret.ciphertext ?? secret.plaintext, isSensitive: true })
-    else if (Array.isArray(found) && found.length > 0)
-      for (const [index, item] of found.entries()) pending.push([`${path}[${index}]`, item])
-    else if (isObject(found) && Object.keys(found).length > 0)
-      for (const [key, item] of Object.entries(found)) pending.push([joined(path, key), item])
-    else if (found !== undefined) leaves.set(path, { value: found, isSensitive: isSensitive(path) })
+    else if (parts.length === 0) {
+      if (found !== undefined) leaves.set(path, { value: found, isSensitive })
+    } else {
+      const cost = parts.reduce((sum, [step]) => sum + path.length + String(step).length + 16, 0)
+      // What is not divided may contain what is sensitive.
+      if (cost > budget.characters) leaves.set(path, { value: found, isSensitive: true })
+      else {
+        budget.characters -= cost
+        for (const [step, part] of parts)
+          pending.push({ path: typeof step === 'number' ? `${path}[${step}]` : joined(path, step), found: part, inherited: isSensitive })
+      }
+    }
   }
   return leaves
 }
+
+const partsOf = (value: unknown): [step: string | number, part: unknown][] =>
+  Array.isArray(value) ? [...value.entries()] : isObject(value) ? Object.entries(value) : []
