@@ -43,8 +43,8 @@ export async function removePartition(options: RemovePartitionOptions): Promise<
         }
       }
       if (stoppedAt !== undefined) {
-        options.recordRemoved()
         await recordRemoval(options.home, { name: partition, homeName: options.homeName, version: stoppedAt, signal })
+        options.recordRemoved()
         return new AppStartError(
           'Partition',
           `partition ${JSON.stringify(partition)} was deleted`,

@@ -81,7 +81,8 @@ export class WatchManager {
 
   /** Reports the version of home's map to every gateway, before anything that is written from now on. */
   mapChanged(epoch: number): void {
-    for (const watcher of this.#byId.values()) watcher.showMap(epoch)
+    // Not by id: the short watches that bring clients to the present share one.
+    for (const watchers of this.#byTable.values()) for (const watcher of watchers) watcher.showMap(epoch)
   }
 
   /** Delivers pending events, then ends all watches with a clean end of stream. */
