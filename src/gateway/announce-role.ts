@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '../kubernetes/client/index.ts'
 import { isReason, type KubeObject, StatusError } from '../kubernetes/object/index.ts'
 import type { PartitionRole } from './decide-route.ts'
@@ -105,7 +106,7 @@ async function awaitCopies(partition: string, generation: number, others: readon
       throw unavailable(
         `partition ${JSON.stringify(partition)} has got a role just now, and ${missing.join(', ')} ${missing.length === 1 ? 'does' : 'do'} not know of it yet; retry`,
       )
-    await new Promise(resolve => setTimeout(resolve, askEveryMs))
+    await sleep(askEveryMs)
   }
 }
 

@@ -32,8 +32,6 @@ import { sendAnswer, sendStatus } from './send-answer.ts'
 import { findNode, sendToOwner } from './send-to-owner.ts'
 import { anonymousUser, type GatewayUser, gatewayUser } from './user-headers.ts'
 
-export type { GatewayMap, GatewayOptions } from './gateway-options.ts'
-
 const partsCheckEveryMs = 1_000
 const definitionTable = 'customresourcedefinitions.apiextensions.k8s.io'
 

@@ -21,7 +21,8 @@ export {
   tenantLabel,
 } from './decide-route.ts'
 export { DiscoveredScopes } from './discovered-scopes.ts'
-export { Gateway, type GatewayMap, type GatewayOptions } from './gateway.ts'
+export { Gateway } from './gateway.ts'
+export type { GatewayMap, GatewayOptions } from './gateway-options.ts'
 export { clusterKindClasses, systemNamespaces } from './kind-classes.ts'
 export {
   claimName,

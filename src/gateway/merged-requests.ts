@@ -3,7 +3,7 @@ import { type ResourceRoute, readBoolean } from '../kubernetes/object/route.ts'
 import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
 import type { ClientRequest, ClientResponse } from './client-request.ts'
 import type { ClientWatches } from './client-watches.ts'
-import { outdatedMap, requireCurrentMap } from './current-map.ts'
+import { type KnownMap, reachEpoch, removedSince, requireCurrentMap } from './current-map.ts'
 import type { MergedPart, RoutedRequest } from './decide-route.ts'
 import { deleteMerged } from './delete-collection.ts'
 import { forwardedHeaders, jsonOf } from './forwarded-request.ts'
@@ -79,7 +79,8 @@ export class MergedRequests {
         const isCurrent = () => where === partsText(partsNow())
         return await watches.serve(response, {
           ...{ ...sent, isNamespaced: scope === 'Namespaced', isCurrent, relistFrom },
-          isCurrentAt: epoch => (epoch <= this.#options.partitionsEpoch() ? isCurrent() : this.#requireEpoch(epoch).then(isCurrent)),
+          isCurrentAt: epoch =>
+            epoch <= this.#options.partitionsEpoch() ? isCurrent() : reachEpoch(epoch, this.#knownMap()).then(isCurrent),
           reauthenticate: async () => isSameUser(await authenticate(request), user),
           // A partition that does not have the namespace: the map is read again.
           sendAnswer: answer => (answer.status === misdirected && merged.forward ? merged.forward() : sendAnswer(answer, response)),
@@ -111,26 +112,20 @@ export class MergedRequests {
     routed: readonly MergedPart[],
     partsNow: () => readonly MergedPart[],
   ): Promise<void> {
-    const { map, partitionsEpoch, waitForPartitions } = this.#options
-    await requireCurrentMap({
-      ...{ home: map().home, routed, partsNow, knownEpoch: partitionsEpoch, waitFor: waitForPartitions },
-      epoch: Math.max(...connections.map(({ mapEpoch }) => mapEpoch)),
-    })
+    const epoch = Math.max(...connections.map(({ mapEpoch }) => mapEpoch))
+    await requireCurrentMap({ ...this.#knownMap(), epoch, routed, partsNow })
   }
 
-  /** @throws {StatusError} ServiceUnavailable if the map of this gateway stays older than that. */
-  async #requireEpoch(epoch: number): Promise<void> {
-    const { map, partitionsEpoch, waitForPartitions } = this.#options
-    await waitForPartitions(epoch)
-    if (partitionsEpoch() < epoch) throw outdatedMap(map().home)
+  #knownMap(): KnownMap {
+    const { map, partitionsEpoch: knownEpoch, waitForPartitions: waitFor } = this.#options
+    return { home: map().home, knownEpoch, waitFor }
   }
 }
 
 /** @throws {StatusError} Expired for a list at an exact version that is older than the removal of a partition: its objects are missing. */
 function requireKept(query: URLSearchParams, relistFrom: number): void {
   const wanted = listVersionOf(query)
-  if (wanted.kind === 'exact' && wanted.version < relistFrom)
-    throw new StatusError('Expired', `too old resource version: ${wanted.version}: a partition was removed at ${relistFrom}`)
+  if (wanted.kind === 'exact' && wanted.version < relistFrom) throw new StatusError('Expired', removedSince(wanted.version, relistFrom))
 }
 
 const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid

@@ -5,7 +5,7 @@ import { type Client, listWatch } from '../kubernetes/client/index.ts'
 import { alreadyExists, isConditionTrue, isReason, type KubeObject, type Resource, StatusError } from '../kubernetes/object/index.ts'
 import { ClaimIndex } from './claim-index.ts'
 import { type ObjectOwner, partitionLabel } from './decide-route.ts'
-import type { GatewayMap } from './gateway.ts'
+import type { GatewayMap } from './gateway-options.ts'
 import { claimName, type NameClaim, nameClaimResource, type Partition, partitionResource, relistFromAnnotation } from './kinds.ts'
 
 type Labeled = KubeObject<unknown>

@@ -2,6 +2,7 @@ import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { bookmarkLine, expiredLine, movedLine } from './bookmark-line.ts'
 import { CatchUp } from './catch-up.ts'
 import { type ClientResponse, closed } from './client-request.ts'
+import { removedSince } from './current-map.ts'
 import { isKnownVersion } from './known-version.ts'
 import { MergedWatch } from './merged-watch.ts'
 import type { RightsCheck } from './rights-check.ts'
@@ -25,7 +26,7 @@ export type ServeWatchOptions = {
   readonly catchUps: Slots
   /** `GatewayMap.relistFrom` */
   readonly relistFrom: number
-  /** Called when all parts have reported progress, of a watch that begins with the existing objects. @throws {StatusError} if there may be more parts. */
+  /** Called when all parts have reported progress. @throws {StatusError} if there may be more parts. */
   areAllParts(): Promise<void>
   /** Whether the credential of the request is still valid. */
   reauthenticate(): Promise<boolean>
@@ -62,7 +63,7 @@ export async function serveWatch(response: ClientResponse, options: ServeWatchOp
     return
   }
   if (plan.version > 0 && plan.version < options.relistFrom) {
-    client.write([expiredLine(`too old resource version: ${plan.version}: a partition was removed at ${options.relistFrom}`)])
+    client.write([expiredLine(removedSince(plan.version, options.relistFrom))])
     client.end(false)
     return
   }

@@ -127,9 +127,9 @@ export type ApiServer = {
   connect(): LocalConnection
   /** A signed bearer token. It is not stored, and stays valid across restarts until `ttlMs` has passed or the object it is bound to is deleted. */
   issueToken(user: IssueTokenOptions): string
-  /** The stored object; undefined when it does not exist. `table` is the plural with the group, except for core kinds: `leases.coordination.k8s.io`. */
   /** To be called when `mapEpoch` has risen: gateways learn of it before anything that is written later. */
   mapChanged(): void
+  /** The stored object; undefined when it does not exist. `table` is the plural with the group, except for core kinds: `leases.coordination.k8s.io`. */
   getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   /**
    * The newest version of an object, also one that is not on disk yet: what an admission plugin decides from, so that its decision holds for

@@ -1,7 +1,7 @@
 /** What `map-simulation.ts` consists of: virtual time, partitions, what a gateway knows, and the cache of a client. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ClaimIndex } from '../../../src/gateway/claim-index.ts'
-import type { GatewayMap } from '../../../src/gateway/gateway.ts'
+import type { GatewayMap } from '../../../src/gateway/gateway-options.ts'
 import type { PartitionRole } from '../../../src/gateway/index.ts'
 import { Heap, nextRevision, revisionEpochMs } from '../../../src/kubernetes/util/index.ts'
 
