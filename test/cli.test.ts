@@ -320,12 +320,13 @@ describe('with a server', () => {
     equal((await oarlock(['delete', 'stack/good'])).code, 0)
   })
 
-  test('approve shows the plan, accepts only the pending one, and requires --yes without a terminal', async () => {
-    const spec = `engine: command
+  const awaitingApproval = `engine: command
 approval: Manual
 source: { inline: { files: { a.txt: x } } }
 command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
-    await oarlock(['apply', '-f', '-'], { input: stack('careful', spec) })
+
+  test('approve shows the plan, accepts only the pending one, and requires --yes without a terminal', async () => {
+    await oarlock(['apply', '-f', '-'], { input: stack('careful', awaitingApproval) })
     const status = () => oarlock(['get', 'stack/careful', '-o', 'json']).then(({ stdout }) => JSON.parse(stdout).status)
     const planned = await oarlock(['plan', 'careful', '--timeout', '60s'])
     equal(planned.code, 0, planned.stderr)
@@ -347,11 +348,7 @@ command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
   })
 
   test('reject ends the plan that awaits approval, until another one is requested', async () => {
-    const spec = `engine: command
-approval: Manual
-source: { inline: { files: { a.txt: x } } }
-command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
-    await oarlock(['apply', '-f', '-'], { input: stack('unwanted', spec) })
+    await oarlock(['apply', '-f', '-'], { input: stack('unwanted', awaitingApproval) })
     const plan = () => oarlock(['get', 'stack/unwanted', '-o', 'json']).then(({ stdout }) => JSON.parse(stdout).status?.plan)
     for (let tries = 0; !(await plan()); tries++) ok(tries < 200, 'no plan awaits approval')
     equal((await oarlock(['reject', 'unwanted'])).code, 2)

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { violationsOf } from '../support/axe.ts'
+import { checkLooks } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { runRowOf, stackRowOf, startConsolePage } from '../support/console-page.ts'
 
@@ -205,17 +205,10 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
   })
 
   test('pages have no violation of accessibility rules and fit a phone, in both colours', async () => {
-    for (const colorScheme of ['light', 'dark'] as const)
-      for (const width of [1280, 360]) {
-        await page.emulateMedia({ colorScheme })
-        await page.setViewportSize({ width, height: 740 })
-        for (const path of ['', 'stacks', 'runs', 'queue', 'workers', 'pools']) {
-          await page.goto(`${console_.url}${path}`)
-          await page.locator('main :is(.table-scroll, .notice, .tiles)').first().waitFor()
-          deepEqual(await violationsOf(page), [], `${path} ${width} ${colorScheme}`)
-          ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${path} is wider than ${width}`)
-        }
-      }
+    await checkLooks(page, ['', 'stacks', 'runs', 'queue', 'workers', 'pools'], async path => {
+      await page.goto(`${console_.url}${path}`)
+      await page.locator('main :is(.table-scroll, .notice, .tiles)').first().waitFor()
+    })
   })
 
   test('no script failed, and nothing violated the Content-Security-Policy', () => {

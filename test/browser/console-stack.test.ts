@@ -1,11 +1,11 @@
 /** The page of a Stack in Chromium, of a real all-in-one whose Stacks real engines have applied. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import type { StackSpec } from '../../src/api/index.ts'
 import { stackSections } from '../../src/console/protocol/index.ts'
+import { checkLooks } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { skipWithoutTerraformEngine } from '../support/run-program.ts'
 
@@ -20,7 +20,6 @@ type Fleet = {
   specOf(name: string): Promise<StackSpec>
   stop(): Promise<void>
 }
-const axeSource = readFileSync(join(import.meta.dirname, '../../node_modules/axe-core/axe.min.js'), 'utf8')
 
 describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutChromium || skipWithoutTerraformEngine }, () => {
   let fleet: Fleet
@@ -182,33 +181,18 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
   })
 
   test('parts have no violation of accessibility rules and fit a phone, in both colours', async () => {
-    const shown: readonly (readonly [name: string, section: string])[] = [
-      ['database', ''],
-      ['network', 'state?to=2'],
-      ...stackSections.slice(1).map(section => [section === 'drift' ? 'web' : 'app', section] as const),
+    const shown = [
+      'database',
+      'network/state?to=2',
+      ...stackSections.slice(1).map(section => `${section === 'drift' ? 'web' : 'app'}/${section}`),
     ]
-    for (const colorScheme of ['light', 'dark'] as const)
-      for (const width of [1280, 360]) {
-        await page.emulateMedia({ colorScheme })
-        await page.setViewportSize({ width, height: 860 })
-        for (const [name, section] of shown) {
-          await open(name, section)
-          await page.locator('.object-page .panel').first().waitFor()
-          await page.locator('.loading').first().waitFor({ state: 'detached' })
-          // Not by a script of the page, which its policy forbids.
-          const devtools = await context.newCDPSession(page)
-          await devtools.send('Runtime.evaluate', { expression: axeSource })
-          const violations = await page.evaluate(async () => {
-            const { axe } = window as unknown as {
-              axe: { run(): Promise<{ violations: { id: string; nodes: { target: string[] }[] }[] }> }
-            }
-            return (await axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`)
-          })
-          await devtools.detach()
-          deepEqual(violations, [], `${name} ${section} ${width} ${colorScheme}`)
-          ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${section} is wider than ${width}`)
-        }
-      }
+    const opened = async (look: string) => {
+      const [name = '', section = ''] = look.split('/')
+      await open(name, section)
+      await page.locator('.object-page .panel').first().waitFor()
+      await page.locator('.loading').first().waitFor({ state: 'detached' })
+    }
+    await checkLooks(page, shown, opened, { height: 860 })
   })
 
   test('a plan is rejected with a reason where it is shown', async () => {
