@@ -1,4 +1,13 @@
-import { annotations, formatRunOptions, oarlockCommand, runResource, type Stack, stackResource } from '../api/index.ts'
+import {
+  approvalOf,
+  formatRunOptions,
+  oarlockCommand,
+  rejectionOf,
+  runResource,
+  type Stack,
+  shortDigest,
+  stackResource,
+} from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
 import { isReason } from '../kubernetes/object/index.ts'
 import { CliError, formatError } from './cli-error.ts'
@@ -11,8 +20,6 @@ export type ShownPlan = Pick<
   NonNullable<NonNullable<Stack['status']>['plan']>,
   'digest' | 'runName' | 'add' | 'change' | 'destroy' | 'mode' | 'options'
 >
-
-export const shortDigest = (digest: string) => digest.replace(/^sha256:/, '').slice(0, 12)
 
 /**
  * Shows the plan in full (invariant 11).
@@ -54,14 +61,7 @@ export async function showPlan(
  * (invariant 11).
  */
 export async function approvePlan(client: Client, { metadata }: Pick<Stack, 'metadata'>, digest: string): Promise<void> {
-  const { name, namespace, resourceVersion } = metadata
-  const approval = {
-    [annotations.approvedPlan]: digest,
-    [annotations.approvedBy]: await authenticatedName(client),
-    // A new value is a new approval, also of a plan whose approval has expired.
-    [annotations.approvedAt]: new Date().toISOString(),
-  }
-  await client.resource(stackResource).patch(name, { metadata: { annotations: approval } }, { type: 'merge', namespace, resourceVersion })
+  await annotate(client, metadata, approvalOf(digest, await authenticatedName(client), Date.now()))
 }
 
 /** Rejects the plan of the Stack, at exactly this version of the Stack, as {@link approvePlan} approves it. */
@@ -71,15 +71,11 @@ export async function rejectPlan(
   digest: string,
   reason: string | undefined,
 ): Promise<void> {
-  const { name, namespace, resourceVersion } = metadata
-  const rejection = {
-    [annotations.rejectedPlan]: digest,
-    [annotations.rejectedBy]: await authenticatedName(client),
-    [annotations.rejectedAt]: new Date().toISOString(),
-    // Null removes that of an earlier rejection.
-    [annotations.rejectionReason]: reason ?? null,
-  }
-  await client.resource(stackResource).patch(name, { metadata: { annotations: rejection } }, { type: 'merge', namespace, resourceVersion })
+  await annotate(client, metadata, rejectionOf(digest, await authenticatedName(client), reason, Date.now()))
+}
+
+async function annotate(client: Client, { name, namespace, resourceVersion }: Stack['metadata'], annotations: object): Promise<void> {
+  await client.resource(stackResource).patch(name, { metadata: { annotations } } as object, { type: 'merge', namespace, resourceVersion })
 }
 
 /** The remedy where another plan may be shown. */

@@ -1,6 +1,6 @@
-import { oarlockCommand } from '../../api/index.ts'
+import { oarlockCommand, shortDigest } from '../../api/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { rejectPlan, shortDigest } from '../approve-plan.ts'
+import { rejectPlan } from '../approve-plan.ts'
 import { confirm, note, print } from '../console.ts'
 import { checkDigest, pendingPlan } from '../pending-plan.ts'
 import { planText } from '../request-run.ts'

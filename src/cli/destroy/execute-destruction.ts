@@ -1,4 +1,4 @@
-import { annotations, approvalPolicyOf, type Stack, stackResource } from '../../api/index.ts'
+import { approvalPolicyOf, destructionOf, type Stack, stackResource } from '../../api/index.ts'
 import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
 import { isConditionTrue, isReason } from '../../kubernetes/object/index.ts'
 import { approvePlan } from '../approve-plan.ts'
@@ -26,11 +26,8 @@ export async function executeDestruction(
   const { name, namespace, uid, deletionTimestamp } = stack.metadata
   const stacks = client.resource(stackResource)
   const isApproval = deletionTimestamp !== undefined && !isConfirmedDeletion(stack)
-  if (confirmed !== undefined && !isApproval) {
-    const confirmation = { [annotations.destroyPlan]: `${confirmed}@${new Date().toISOString()}` }
-    const spec = !deletionTimestamp && stack.spec.deletion === 'Orphan' ? { spec: { deletion: 'Destroy' } } : {}
-    await stacks.patch(name, { metadata: { annotations: confirmation }, ...spec } as object, { type: 'merge', namespace })
-  }
+  if (confirmed !== undefined && !isApproval)
+    await stacks.patch(name, destructionOf(stack, confirmed, Date.now()) as object, { type: 'merge', namespace })
   if (!deletionTimestamp) await stacks.delete(name, { namespace, preconditions: { uid } })
   if (plan && (wait || (await requiresApproval(client, stack)))) await approveIfRequired(client, stack, plan, { wait, timeoutMs })
   if (wait) await whenDestroyed(client, stack, timeoutMs, plan?.runName)

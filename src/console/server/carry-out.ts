@@ -1,11 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { annotations, formatRunRequest, type RequestType, runResource, stackResource, workerResource } from '../../api/index.ts'
+import {
+  annotations,
+  formatRunRequest,
+  type RequestType,
+  runResource,
+  shortDigest,
+  stackResource,
+  workerResource,
+} from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
-import { approvePlan } from './approve-plan.ts'
+import { approvePlan, rejectPlan, type ShownPlan } from './approve-plan.ts'
 import { destroyStack } from './destroy-stack.ts'
-import { patchShown } from './patch-shown.ts'
 import { rollbackState } from './stack/index.ts'
 
 /**
@@ -14,7 +21,7 @@ import { rollbackState } from './stack/index.ts'
  * @throws {StatusError} with the reason if it is rejected.
  */
 export async function carryOut(client: Client, user: string, request: ActionRequest): Promise<string> {
-  const { action, namespace, name, digest, resourceVersion } = request
+  const { action, namespace, name } = request
   const stacks = client.resource(stackResource)
   const workers = client.resource(workerResource)
   const requestRun = async (type: RequestType, what: string) => {
@@ -33,38 +40,21 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       return await requestRun('refresh', 'refresh')
     case 'plan-destroy':
       return await requestRun('plan-destroy', 'plan of the destruction')
-    case 'approve':
+    case 'approve': {
       // Invariant 11: of exactly the plan that was shown, at exactly this version of the Stack.
-      if (digest === undefined || resourceVersion === undefined)
-        throw new StatusError('BadRequest', 'an approval names the digest of the plan and the resourceVersion of the Stack that were shown')
-      await approvePlan(client, user, { namespace: namespace ?? '', name, digest, resourceVersion })
-      return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} approved`
-    case 'reject':
-      if (digest === undefined || resourceVersion === undefined)
-        throw new StatusError('BadRequest', 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
-      await patchShown(
-        client,
-        { namespace: namespace ?? '', name, resourceVersion },
-        {
-          metadata: {
-            annotations: {
-              [annotations.rejectedPlan]: digest,
-              [annotations.rejectedBy]: user,
-              [annotations.rejectedAt]: new Date().toISOString(),
-              // Null removes that of an earlier rejection.
-              [annotations.rejectionReason]: request.reason?.trim() || null,
-            },
-          },
-        },
-      )
-      return `stack/${name}: plan ${digest.replace(/^sha256:/, '').slice(0, 12)} rejected`
-    case 'destroy':
-      if (digest === undefined || resourceVersion === undefined)
-        throw new StatusError(
-          'BadRequest',
-          'a destruction names the digest of the plan of destruction and the resourceVersion that were shown',
-        )
-      return await destroyStack(client, user, { namespace: namespace ?? '', name, digest, resourceVersion })
+      const plan = shownPlan(request, 'an approval names the digest of the plan and the resourceVersion of the Stack that were shown')
+      await approvePlan(client, user, plan)
+      return `stack/${name}: plan ${shortDigest(plan.digest)} approved`
+    }
+    case 'reject': {
+      const plan = shownPlan(request, 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
+      await rejectPlan(client, user, plan, request.reason?.trim() || undefined)
+      return `stack/${name}: plan ${shortDigest(plan.digest)} rejected`
+    }
+    case 'destroy': {
+      const what = 'a destruction names the digest of the plan of destruction and the resourceVersion that were shown'
+      return await destroyStack(client, user, shownPlan(request, what))
+    }
     case 'rollback':
       if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))
         throw new StatusError('BadRequest', 'a rollback names the version of the state, and the current version that was shown')
@@ -86,4 +76,10 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       await workers.patch(name, { spec: { cordon: action === 'cordon' } }, { type: 'merge' })
       return `worker/${name} ${action}ed`
   }
+}
+
+/** @throws {StatusError} BadRequest if the request does not name what was shown. */
+function shownPlan({ namespace = '', name, digest, resourceVersion }: ActionRequest, missing: string): ShownPlan {
+  if (digest === undefined || resourceVersion === undefined) throw new StatusError('BadRequest', missing)
+  return { namespace, name, digest, resourceVersion }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { annotations, approvalPolicyOf, type Stack, stackResource } from '../../api/index.ts'
+import { approvalPolicyOf, destructionOf, type Stack, stackResource } from '../../api/index.ts'
 import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
 import { findCondition, isReason } from '../../kubernetes/object/index.ts'
 import { approvePlan, type ShownPlan } from './approve-plan.ts'
@@ -17,12 +17,9 @@ const pollMs = 100
 export async function destroyStack(client: Client, user: string, plan: ShownPlan): Promise<string> {
   const { namespace, name, digest } = plan
   const stacks = client.resource(stackResource)
-  const { spec } = await stacks.get(name, { namespace })
-  const confirmation = {
-    metadata: { annotations: { [annotations.destroyPlan]: `${digest}@${new Date().toISOString()}` } },
-    ...(spec.deletion === 'Orphan' && { spec: { deletion: 'Destroy' as const } }),
-  }
-  const { uid } = (await patchShown(client, plan, confirmation)).metadata
+  const stack = (await stacks.get(name, { namespace })) as Stack
+  const { spec } = stack
+  const { uid } = (await patchShown(client, plan, destructionOf(stack, digest, Date.now()))).metadata
   await stacks.delete(name, { namespace, preconditions: { uid } })
   const requested = `stack/${name}: destruction of exactly this plan requested`
   const waiting = (await requiresApproval(client, spec, namespace)) && (await whenAwaitingApproval(client, plan, uid))

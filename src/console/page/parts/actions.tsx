@@ -12,6 +12,7 @@ import {
 import { RequestError, request } from '../request.ts'
 import { Command } from './command.tsx'
 import { Dialog } from './dialog.tsx'
+import { shortDigest } from './format.ts'
 import { Notice } from './notice.tsx'
 import { PlanText } from './plan-text.tsx'
 import { SignInAgain } from './sign-in-again.tsx'
@@ -177,7 +178,7 @@ export function ActionForm({
       )}
       {action.name === 'approve' && seen.digest !== undefined && (
         <p>
-          Exactly the plan with digest <code>{seen.digest.replace(/^sha256:/, '').slice(0, 12)}</code>: no other plan is approved.
+          Exactly the plan with digest <code>{shortDigest(seen.digest)}</code>: no other plan is approved.
         </p>
       )}
       {action.name === 'reject' && step.kind !== 'done' && (

@@ -45,3 +45,6 @@ export function formatSeconds(seconds: number): string {
   if (seconds < 0.1) return `${Math.round(seconds * 1_000)}ms`
   return seconds < 10 ? `${seconds.toFixed(1)}s` : formatDuration(seconds * 1_000)
 }
+
+/** What users read of a digest. */
+export const shortDigest = (digest: string): string => digest.replace(/^sha256:/, '').slice(0, 12)

@@ -8,7 +8,7 @@ import { ObjectHeader } from '../object/object-header.tsx'
 import { ObjectState } from '../object/object-state.tsx'
 import { Actions } from '../parts/actions.tsx'
 import { PlanChanges, Progress } from '../parts/badge.tsx'
-import { formatBytes, formatNumber, formatSeconds, formatWords } from '../parts/format.ts'
+import { formatBytes, formatNumber, formatSeconds, formatWords, shortDigest } from '../parts/format.ts'
 import { Age, Duration } from '../parts/time.tsx'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
@@ -80,7 +80,7 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
               ['Applies the plan of', row.planRun && <RunLink namespace={namespace} name={row.planRun} />],
               ['Applied by', facts.applyRun && <RunLink namespace={namespace} name={facts.applyRun.name} />],
               ['Engine', row.engine],
-              ['Revision', spec.revision && <code title={spec.revision}>{spec.revision.replace(/^sha256:/, '').slice(0, 12)}</code>],
+              ['Revision', spec.revision && <code title={spec.revision}>{shortDigest(spec.revision)}</code>],
               ['Tenant', row.tenant],
               ['Pool', <a href={pathTo(['pools', row.pool])}>{row.pool}</a>],
               ['Worker', row.worker && <a href={pathTo(['workers'], { filter: `name:${row.worker}` })}>{row.worker}</a>],

@@ -1,6 +1,6 @@
 import { Actions } from '../../parts/actions.tsx'
 import { PlanChanges, Progress } from '../../parts/badge.tsx'
-import { formatNumber } from '../../parts/format.ts'
+import { formatNumber, shortDigest } from '../../parts/format.ts'
 import { StoredPlanText } from '../../parts/plan-text.tsx'
 import { Age, Until } from '../../parts/time.tsx'
 import { pathTo } from '../../router.ts'
@@ -23,7 +23,7 @@ export function OverviewSection({ namespace, name, row, object, runs }: SectionP
           <h2 id="plan-title">Plan that awaits approval</h2>
           <p>
             <PlanChanges plan={plan} /> of <a href={pathTo(['runs', namespace, plan.runName])}>{plan.runName}</a>, digest{' '}
-            <code>{plan.digest.replace(/^sha256:/, '').slice(0, 12)}</code>
+            <code>{shortDigest(plan.digest)}</code>
           </p>
           <StoredPlanText namespace={namespace} runName={plan.runName} />
         </section>

@@ -1,0 +1,28 @@
+import { annotations } from './names.ts'
+import type { Stack } from './stack.ts'
+
+/** What users read of a digest. */
+export const shortDigest = (digest: string): string => digest.replace(/^sha256:/, '').slice(0, 12)
+
+/** The approval of a plan: annotations of its Stack. `user`: as the server knows it; an admission policy accepts no other. */
+export const approvalOf = (digest: string, user: string, nowMs: number) => ({
+  [annotations.approvedPlan]: digest,
+  [annotations.approvedBy]: user,
+  // A new value is a new approval, also of a plan whose approval has expired.
+  [annotations.approvedAt]: new Date(nowMs).toISOString(),
+})
+
+/** The rejection of a plan, as {@link approvalOf}. */
+export const rejectionOf = (digest: string, user: string, reason: string | undefined, nowMs: number) => ({
+  [annotations.rejectedPlan]: digest,
+  [annotations.rejectedBy]: user,
+  [annotations.rejectedAt]: new Date(nowMs).toISOString(),
+  // Null removes that of an earlier rejection.
+  [annotations.rejectionReason]: reason ?? null,
+})
+
+/** The confirmation that a Stack is destroyed by exactly this plan, whatever its `spec.deletion` is: a merge patch, before its deletion. */
+export const destructionOf = ({ metadata, spec }: Pick<Stack, 'metadata' | 'spec'>, digest: string, nowMs: number) => ({
+  metadata: { annotations: { [annotations.destroyPlan]: `${digest}@${new Date(nowMs).toISOString()}` } },
+  ...(metadata.deletionTimestamp === undefined && spec.deletion === 'Orphan' && { spec: { deletion: 'Destroy' as const } }),
+})
