@@ -21,6 +21,8 @@ type Candidate = {
 }
 
 const updateStack: NeededRight = { verb: 'patch', resource: 'stacks' }
+/** As an admission policy and `patch` need. */
+const decidePlan: readonly NeededRight[] = [{ verb: 'update', resource: 'stacks', subresource: 'approval' }, updateStack]
 const cancelRun: readonly NeededRight[] = [
   { verb: 'patch', resource: 'runs' },
   { verb: 'update', resource: 'runs', subresource: 'cancel' },
@@ -46,18 +48,11 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
     {
       name: 'approve',
       label: 'Approve the plan',
-      needs: [{ verb: 'update', resource: 'stacks', subresource: 'approval' }],
+      needs: decidePlan,
       command: command('approve'),
       why: plan ? undefined : 'no plan awaits approval',
     },
-    ...(plan
-      ? [
-          {
-            ...{ name: 'reject' as const, label: 'Reject the plan', command: command('reject') },
-            needs: [{ verb: 'update', resource: 'stacks' as const, subresource: 'approval' }],
-          },
-        ]
-      : []),
+    ...(plan ? [{ name: 'reject' as const, label: 'Reject the plan', needs: decidePlan, command: command('reject') }] : []),
     spec.suspend
       ? { name: 'resume', label: 'Resume', needs: [updateStack], command: command('resume'), why: deleting }
       : { name: 'suspend', label: 'Suspend', needs: [updateStack], command: command('suspend'), why: deleting },
@@ -67,6 +62,9 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
       needs: [
         { verb: 'delete', resource: 'stacks' },
         { verb: 'delete', resource: 'stacks', subresource: 'destroy' },
+        updateStack,
+        // Its resources are destroyed only by a change of spec.deletion.
+        ...(spec.deletion === 'Orphan' ? [{ verb: 'update', resource: 'stacks' } as const] : []),
       ],
       command: command('destroy'),
       why: deleting ?? suspended ?? (spec.deletionProtection ? 'spec.deletionProtection of the Stack is true' : undefined),

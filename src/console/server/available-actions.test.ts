@@ -1,0 +1,33 @@
+import { deepEqual } from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Stack } from '../../api/index.ts'
+import { type NeededRight, stackActions } from './available-actions.ts'
+
+const stackOf = (spec: Partial<Stack['spec']> = {}) =>
+  ({
+    metadata: { namespace: 'a', name: 'one' },
+    spec: { engine: 'command', ...spec },
+    status: { conditions: [{ type: 'AwaitingApproval', status: 'True' }], plan: { digest: 'sha256:1' } },
+  }) as unknown as Stack
+const textOf = ({ verb, subresource }: NeededRight) => (subresource ? `${verb} ${subresource}` : verb)
+
+/** Why these actions are disabled for a user with these rights on Stacks. */
+async function disabled(rights: readonly string[], stack = stackOf()): Promise<Record<string, string | undefined>> {
+  const actions = await stackActions(stack, { has: async right => rights.includes(textOf(right)), readOnly: false })
+  const shown = actions.filter(({ name }) => ['approve', 'reject', 'destroy'].includes(name))
+  return Object.fromEntries(shown.map(({ name, why }) => [name, why]))
+}
+
+const decides = ['update approval', 'delete', 'delete destroy']
+
+test('an action asks for every right that its requests need: the plan is approved, rejected or confirmed by a patch', async () => {
+  const why = 'you need the permission to patch stacks'
+  deepEqual(await disabled(decides), { approve: why, reject: why, destroy: why })
+  deepEqual(await disabled([...decides, 'patch']), { approve: undefined, reject: undefined, destroy: undefined })
+})
+
+test('destroying the resources of a Stack that would keep them needs the right to update it, as in the command line', async () => {
+  const keeps = stackOf({ deletion: 'Orphan' })
+  deepEqual((await disabled([...decides, 'patch'], keeps)).destroy, 'you need the permission to update stacks')
+  deepEqual((await disabled([...decides, 'patch', 'update'], keeps)).destroy, undefined)
+})
