@@ -95,6 +95,17 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       ),
       /Unauthorized/,
     )
+    const claims = Buffer.from(JSON.stringify({ sub: 'system:serviceaccount:missing:default' })).toString('base64url')
+    const ofUnknown = await connect({ cluster: { server, caCertificate, token: `e30.${claims}.x` } })
+    match(
+      String(
+        await ofUnknown
+          .resource(configMapResource)
+          .get('where', { namespace: 'acme' })
+          .catch(error => error),
+      ),
+      /Unauthorized/,
+    )
   })
 
   test('a token of home is valid at a partition, and for at most ten seconds after its end', async () => {

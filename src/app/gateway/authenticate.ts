@@ -6,8 +6,8 @@ import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token
 
 export type GatewayAuthenticatorOptions = {
   readonly home: string
-  /** The partition of a namespace; undefined if none has it. */
-  partitionOf(namespace: string): string | undefined
+  /** The partition of the namespace that a token claims; undefined if none has it. Throws if it is not known. */
+  partitionOf(namespace: string, remoteAddress: string | undefined): Promise<string | undefined>
   /** Reviews tokens at a partition; undefined if it is not known. */
   reviewAt(partition: string): TokenAuthenticator | undefined
 }
@@ -45,17 +45,23 @@ async function tokenUser(
 ): Promise<GatewayUser | undefined> {
   const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
   if (token === undefined) return undefined
+  const { remoteAddress } = request.socket
   const namespace = accountNamespace(token)
-  const owner = namespace === undefined || systemNamespaces.includes(namespace) ? options.home : options.partitionOf(namespace)
-  const review = owner === undefined ? undefined : options.reviewAt(owner)
-  if (!review) return undefined
-  try {
-    return await review(token, request.socket.remoteAddress)
-  } catch (cause) {
-    if (cause instanceof StatusError && cause.code === 429) throw cause
-    const message = `partition ${JSON.stringify(owner)} does not review the token: ${(cause as Error).message}`
-    throw new StatusError('ServiceUnavailable', message, { cause, details: { retryAfterSeconds: 1 } })
-  }
+  const isAtHome = namespace === undefined || systemNamespaces.includes(namespace)
+  const owner = isAtHome
+    ? options.home
+    : await options.partitionOf(namespace, remoteAddress).catch(cause => notReviewed(options.home, cause))
+  if (owner === undefined) return undefined
+  return await options
+    .reviewAt(owner)?.(token, remoteAddress)
+    .catch(cause => notReviewed(owner, cause))
+}
+
+/** @throws {StatusError} ServiceUnavailable or, as the partition has answered, TooManyRequests. */
+function notReviewed(partition: string, cause: unknown): never {
+  if (cause instanceof StatusError && cause.code === 429) throw cause
+  const message = `partition ${JSON.stringify(partition)} does not review the token: ${(cause as Error).message}`
+  throw new StatusError('ServiceUnavailable', message, { cause, details: { retryAfterSeconds: 1 } })
 }
 
 type CertificateUser = { readonly user: GatewayUser | undefined; readonly expiresMs: number }

@@ -29,6 +29,7 @@ import { makeRegistry } from '../endpoints/metrics.ts'
 import { createMetricsHandler } from '../endpoints/metrics-endpoint.ts'
 import type { GatewayConfiguration } from '../partition/configuration.ts'
 import type { RoleProcess } from '../role-process.ts'
+import { AccountPartitions } from './account-partitions.ts'
 import { authenticate, connectionTrustMs } from './authenticate.ts'
 import { ClientOfUser } from './client-of-user.ts'
 import { startGatewayListener } from './gateway-listener.ts'
@@ -116,10 +117,14 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     generationOf: homeGenerationOf,
   })
   const limiter = new ConnectionLimiter(connectionLimits().server)
+  const accounts = new AccountPartitions({
+    partitionOf: namespace => state.partitionOf('namespaces', namespace),
+    lookUp: namespace => state.lookUp('namespaces', namespace),
+  })
   const authenticateRequest = async (request: ClientRequest): Promise<GatewayUser | undefined> => {
     const user = await authenticate(request, {
       home: home.name,
-      partitionOf: namespace => state.partitionOf('namespaces', namespace),
+      partitionOf: (namespace, remoteAddress) => accounts.partitionOf(namespace, remoteAddress),
       reviewAt: name => connections.get(name)?.review.review,
     })
     if (user && !limiter.admit(request.socket, user.name)) throw tooManyConnections()
