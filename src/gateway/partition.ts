@@ -4,7 +4,7 @@ import { type KubeObject, type Status, StatusError } from '../kubernetes/object/
 import { partitionResource } from './kinds.ts'
 import { requestUpgrade, type UpgradeAnswer } from './partition-upgrade.ts'
 import type { SeenVersion } from './seen-version.ts'
-import { isShortRequest, WholeBody } from './short-request.ts'
+import { sharedFlow, shortRoute, WholeBody } from './short-request.ts'
 import { type GatewayUser, userHeaders } from './user-headers.ts'
 
 export type PartitionOptions = {
@@ -68,7 +68,8 @@ export class Partition {
    */
   async send(request: PartitionRequest): Promise<TransportStreamResponse> {
     const { method, path, user, headers = {}, body, signal, timeoutMs = defaultTimeoutMs } = request
-    if (!isShortRequest(method, path, headers, body)) return await this.stream(request)
+    const route = shortRoute(method, path, headers, body)
+    if (!route) return await this.stream(request)
     // A compressed response is no text.
     const { 'accept-encoding': _, ...rest } = headers
     const seen = this.#seen.value
@@ -76,7 +77,7 @@ export class Partition {
     const text = body && Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
     try {
       const response = await this.#transport.request(
-        { method, path, headers: all, body: text, timeoutMs, isShort: true, signal },
+        { method, path, headers: all, body: text, timeoutMs, isShort: true, together: sharedFlow(method, route, user), signal },
         this.#certificate,
       )
       this.#seen.raise(response.headers['x-oarlock-version'])

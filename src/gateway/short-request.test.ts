@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import { isShortRequest, WholeBody } from './short-request.ts'
+import { sharedFlow, shortRoute, WholeBody } from './short-request.ts'
 
 const pod = '/api/v1/namespaces/a/pods/web'
 const json = { accept: 'application/json' }
@@ -18,7 +18,19 @@ for (const [name, method, path, headers, body, want] of [
   ['a deletion of a collection, which is a list', 'DELETE', '/api/v1/namespaces/a/pods', json, undefined, false],
   ['discovery', 'GET', '/apis', json, undefined, false],
 ] as const)
-  test(`${name} is ${want ? '' : 'not '}short`, () => equal(isShortRequest(method, path, headers, body), want))
+  test(`${name} is ${want ? '' : 'not '}short`, () => equal(shortRoute(method, path, headers, body) !== undefined, want))
+
+test('reads of one user share a connection; writes, Leases and other users do not', () => {
+  const flowOf = (method: string, path: string, name = 'ada') => {
+    const route = shortRoute(method, path, json, method === 'GET' ? undefined : text)
+    return route && sharedFlow(method, route, { name, groups: [] })
+  }
+  const lease = '/apis/coordination.k8s.io/v1/namespaces/a/leases/x'
+  equal(flowOf('GET', pod), 'ada')
+  equal(flowOf('GET', pod, 'bob'), 'bob')
+  equal(flowOf('PATCH', pod), undefined)
+  equal(flowOf('GET', lease), undefined)
+})
 
 test('a whole body is read as one chunk of UTF-8', async () => {
   const chunks: string[] = []

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { readRoute } from '../kubernetes/object/route.ts'
+import { type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
+import type { GatewayUser } from './user-headers.ts'
 
 /** A response that has arrived as a whole. */
 export class WholeBody implements AsyncIterable<Buffer> {
@@ -20,17 +21,26 @@ const shortSubresources: ReadonlySet<string> = new Set(['', 'status', 'scale', '
 const maxBodyBytes = 256 * 1024
 
 /**
- * Whether a request and its response are texts of one object: a read of one object, or a write. These take a way with less work. What may be long (lists,
- * logs), or is no text (protobuf), does not.
+ * The route of a request whose text, and that of its response, is one object: a read of one object, or a write. These take a way with less work. Undefined for
+ * what may be long (lists, logs), or is no text (protobuf).
  */
-export function isShortRequest(
+export function shortRoute(
   method: string,
   path: string,
   headers: Readonly<Record<string, string>>,
   body: Uint8Array | undefined,
-): boolean {
-  if (headers.accept?.includes('protobuf') || (body && (body.length > maxBodyBytes || !isUtf8(body)))) return false
+): ResourceRoute | undefined {
+  if (headers.accept?.includes('protobuf') || (body && (body.length > maxBodyBytes || !isUtf8(body)))) return undefined
   const route = readRoute(path.split('?', 1)[0] ?? '')
-  if (route.type !== 'resource' || !shortSubresources.has(route.subresource)) return false
-  return method === 'GET' ? route.name !== '' : writes.has(method) && (method !== 'DELETE' || route.name !== '')
+  if (route.type !== 'resource' || !shortSubresources.has(route.subresource)) return undefined
+  const isShort = method === 'GET' ? route.name !== '' : writes.has(method) && (method !== 'DELETE' || route.name !== '')
+  return isShort ? route : undefined
+}
+
+/**
+ * As which requests a short one may share a connection: reads of one user, which a partition starts in the order of their arrival. Undefined: none. Writes
+ * wait for webhooks, each for its own, and those of Leases for nothing that is not one.
+ */
+export function sharedFlow(method: string, { plural }: ResourceRoute, { name }: GatewayUser): string | undefined {
+  return method === 'GET' && plural !== 'leases' ? name : undefined
 }

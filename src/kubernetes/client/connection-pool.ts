@@ -37,6 +37,8 @@ export class ConnectionPool {
   readonly #queue: PendingRequest[] = []
   readonly #serializedHeaders: SerializedHeaders = new Map()
   #queueHead = 0
+  /** In this turn of the event loop, by `together` of their requests. */
+  readonly #gathering = new Map<string, PipelinedConnection>()
   #timer: NodeJS.Timeout | undefined
   #isDraining = false
   /** Why it is closed; undefined: it is not. */
@@ -63,6 +65,7 @@ export class ConnectionPool {
         isCanceled: false,
         beforeSend: request.beforeSend,
         resetSignal: request.resetSignal,
+        together: request.together,
         resolve,
         reject,
       }
@@ -102,6 +105,12 @@ export class ConnectionPool {
 
   #dispatch(pending: PendingRequest): void {
     const { preferredConnections, maxPipelined, maxConnections } = this.#options
+    const { together } = pending
+    const gathering = together === undefined ? undefined : this.#gathering.get(together)
+    if (gathering?.isGathering && gathering.inFlight < maxPipelined) {
+      gathering.send(pending)
+      return
+    }
     let best: PipelinedConnection | undefined
     for (const connection of this.#connections) {
       if (connection.acceptsRequests && (!best || connection.inFlight < best.inFlight)) best = connection
@@ -111,6 +120,7 @@ export class ConnectionPool {
     const mayOpen = this.#connections.length < (hasCapacity ? preferredConnections : maxConnections)
     if (best && (best.inFlight === 0 || (hasCapacity && !mayOpen))) {
       best.send(pending)
+      if (together !== undefined && best.inFlight === 1 && best.isGathering) this.#gather(together, best)
       return
     }
     if (mayOpen) {
@@ -118,6 +128,11 @@ export class ConnectionPool {
       return
     }
     this.#queue.push(pending)
+  }
+
+  #gather(together: string, connection: PipelinedConnection): void {
+    if (this.#gathering.size === 0) setImmediate(() => this.#gathering.clear())
+    this.#gathering.set(together, connection)
   }
 
   #open(): PipelinedConnection {

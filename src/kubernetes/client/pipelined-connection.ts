@@ -17,6 +17,8 @@ export type PendingRequest = {
   beforeSend: (() => void) | undefined
   /** Resets the connection if it aborts between the writing of the request and its response. */
   resetSignal: AbortSignal | undefined
+  /** As in `TransportRequest`. */
+  together: string | undefined
   /** Set by the connection: stops listening to `resetSignal`. */
   unsubscribe?: (() => void) | undefined
   resolve(response: TransportResponse): void
@@ -108,6 +110,11 @@ export class PipelinedConnection {
 
   get acceptsRequests(): boolean {
     return !this.#isDraining && !this.#isClosed
+  }
+
+  /** Whether a further request leaves in the same write as all that are in flight. */
+  get isGathering(): boolean {
+    return this.#isFlushScheduled && this.acceptsRequests && this.#unwritten.length === this.inFlight
   }
 
   get inFlight(): number {

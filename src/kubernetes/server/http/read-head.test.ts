@@ -28,10 +28,22 @@ test('parses a simple head, and returns the same headers object for the same fie
   assert.equal(other?.contentLength, 12)
 })
 
+test('parses the fields of a front proxy, which are repeated for each group', () => {
+  const lines = ['X-Remote-User: ada', 'X-Remote-Group: a', 'X-Remote-Group: b', 'X-Remote-Extra-example.com%2fpod-name: web-0']
+  assert.deepEqual(
+    { ...readHead(text(...plain, ...lines), undefined)?.headers },
+    {
+      ...{ host: 'a:1', authorization: 'Bearer x', accept: 'application/json, */*' },
+      ...{ 'x-remote-user': 'ada', 'x-remote-group': 'a, b', 'x-remote-extra-example.com%2fpod-name': 'web-0' },
+    },
+  )
+})
+
 for (const [what, ...lines] of [
   ['a request without Host', 'GET / HTTP/1.1', 'Accept: a'],
   ['a request without header fields', 'GET / HTTP/1.1'],
   ['two Host fields', 'GET / HTTP/1.1', 'Host: a', 'Host: a'],
+  ['two X-Remote-User fields', 'GET / HTTP/1.1', 'Host: a', 'X-Remote-User: a', 'X-Remote-User: a'],
   ['HTTP/1.0', 'GET / HTTP/1.0', 'Host: a'],
   ['the method CONNECT', 'CONNECT / HTTP/1.1', 'Host: a'],
   ['an absolute URL', 'GET http://a/ HTTP/1.1', 'Host: a'],
@@ -83,6 +95,7 @@ const someChar = fc.oneof(
 const someText = fc.array(someChar, { maxLength: 12 }).map(chars => chars.join(''))
 const name = fc.oneof(
   fc.constantFrom('Host', 'Accept', 'Authorization', 'Content-Type', 'X-A', '__proto__', 'constructor', 'Connection', 'content-length'),
+  fc.constantFrom('X-Remote-User', 'X-Remote-Group', 'x-remote-group', 'X-Remote-Extra-a.b%2fc_d', 'X-Remote-Extra-a'),
   someText,
 )
 const fields = fc.array(

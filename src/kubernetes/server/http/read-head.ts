@@ -13,14 +13,17 @@ export const maxHeadBytes = 16 * 1024
 
 const maxFields = 64
 const requestLine = /^(GET|HEAD|POST|PUT|PATCH|DELETE) (\/[\w\-.~%!$&'()*+,;=:@/?[\]]*) HTTP\/1\.1$/
-const fieldName = /^[A-Za-z][A-Za-z0-9-]*$/
+// The key of an `X-Remote-Extra-…` has dots and percent signs.
+const fieldName = /^[A-Za-z][A-Za-z0-9\-.%_]*$/
 const fieldValue = /^[\x20-\x7e]*$/
 const contentLengthValue = /^(?:0|[1-9][0-9]{0,7})$/
+/** A front proxy, such as the gateway, sends a field for each group of a user. node:http joins them in the same way. */
+const repeatable = /^x-remote-(group$|extra-)/
 // Each changes how the connection must be read, so node:http handles it.
 const unusual = new Set(['transfer-encoding', 'upgrade', 'expect', 'trailer', 'te', 'keep-alive', 'proxy-connection', 'http2-settings'])
 
 /**
- * Parses the head of a simple request: HTTP/1.1, a path, each field once and in printable ASCII, a Content-Length or no body. Undefined
+ * Parses the head of a simple request: HTTP/1.1, a path, fields in printable ASCII of which only those of a front proxy are repeated, a Content-Length or no body. Undefined
  * for everything else, valid or not: node:http parses that, so that both parsers agree on every request accepted here, and node:http
  * rejects invalid ones (RFC 9112, section 11.2: request smuggling).
  * @param text the bytes before the empty line, as latin1.
@@ -60,8 +63,9 @@ function readFields(text: string): Record<string, string> | undefined {
     const value = text.slice(colon + 1, end)
     if (!fieldName.test(name) || !fieldValue.test(value)) return undefined
     const key = name.toLowerCase()
-    if (unusual.has(key) || headers[key] !== undefined) return undefined
-    headers[key] = value.trim()
+    const before = headers[key]
+    if (unusual.has(key) || (before !== undefined && !repeatable.test(key))) return undefined
+    headers[key] = before === undefined ? value.trim() : `${before}, ${value.trim()}`
     at = end + 2
   }
   return headers
