@@ -1,5 +1,5 @@
 /** Large states and long YAML in the console of a real all-in-one, which runs in this process with its controllers. */
-import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,10 +10,14 @@ import { fetch, type Response } from 'undici'
 import { stackResource } from '../src/api/index.ts'
 import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type { Session, StackResources, StackYaml, StateDiff, StateVersions, YamlResult } from '../src/console/protocol/index.ts'
+import { editYaml } from '../src/console/server/stack/edit-yaml.ts'
 import { largeState } from '../src/console/server/stack/large-state.testing.ts'
+import type { StackRequest } from '../src/console/server/stack/stack-request.ts'
 import { StoredState } from '../src/console/server/stack/stored-state.ts'
+import { type CallTasks, TaskThreads } from '../src/console/server/stack/task-threads.ts'
 import { performTask, type TaskRequest } from '../src/console/server/stack/tasks.ts'
 import { createClient } from '../src/kubernetes/client/index.ts'
+import { StatusError } from '../src/kubernetes/object/index.ts'
 import { cpuMs } from './support/cpu-ms.ts'
 import { eventually } from './support/eventually.ts'
 
@@ -150,9 +154,30 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
     ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a thread`)
   })
 
+  test('an edit that was applied is reported as applied, also if it cannot be compared', async () => {
+    const { yaml, resourceVersion } = await read<StackYaml>(await get('yaml'))
+    const edit = async (apply: boolean) => {
+      const tasks = {
+        yaml: async (task, ...args) => {
+          if (task === 'diffStacks') throw new StatusError('RequestEntityTooLarge', 'no time')
+          return await realTasks.yaml(task, ...args)
+        },
+      } as CallTasks
+      const body = async () => ({ yaml: yaml.replace('metadata:', 'metadata:\n  labels: { edited: applied }'), resourceVersion, apply })
+      return await editYaml({ client: app.client, namespace, name, tasks, body } as StackRequest)
+    }
+    const own = new TaskThreads()
+    const realTasks = own.of({ user: 'ann', signal: new AbortController().signal })
+    await rejects(edit(false), { message: 'no time' })
+    const result = await edit(true)
+    deepEqual([result.ok, result.ok && result.applied, result.ok && result.diff], [true, true, [{ sign: '…', text: '' }]])
+    equal((await app.client.resource(stackResource).get(name, { namespace })).metadata.labels?.edited, 'applied')
+    await own.close()
+  })
+
   test('no thread is left when the console is closed', async () => {
     const cut = get('diff?values=1').catch(() => 'cut')
-    await eventually(() => consoleThreads().length === 2, 'the threads')
+    await eventually(() => consoleThreads().includes('oarlock-console-states'), 'the thread')
     await app.stop({ graceMs: 1_000 })
     equal(await cut, 'cut')
     deepEqual(consoleThreads(), [])

@@ -1,6 +1,6 @@
 import { type Stack, stackResource } from '../../../api/index.ts'
 import { badRequest, type Resource, StatusError } from '../../../kubernetes/object/index.ts'
-import type { StackYaml, YamlRequest, YamlResult } from '../../protocol/index.ts'
+import type { DiffLine, StackYaml, YamlRequest, YamlResult } from '../../protocol/index.ts'
 import { readStack, type StackRequest } from './stack-request.ts'
 
 /** A text of this length takes up to 2 s to parse. */
@@ -29,12 +29,14 @@ export async function editYaml(request: StackRequest): Promise<YamlResult> {
   if (!object) return { ok: false, problems }
   const before = await readStack(request)
   const { status: _, metadata, ...content } = object as Stack
+  let stored: Stack
   try {
-    const stored = await client
+    stored = (await client
       .resource(stackResource as Resource<Pick<Stack, 'spec'>>)
-      .update({ ...content, metadata: { ...metadata, resourceVersion } }, { namespace, dryRun: !apply, fieldValidation: 'Strict' })
-    const diff = await tasks.yaml('diffStacks', writtenOf(before), writtenOf(stored as Stack))
-    return { ok: true, applied: apply, resourceVersion: apply ? stored.metadata.resourceVersion : resourceVersion, diff }
+      .update(
+        { ...content, metadata: { ...metadata, resourceVersion } },
+        { namespace, dryRun: !apply, fieldValidation: 'Strict' },
+      )) as Stack
   } catch (error) {
     if (!(error instanceof StatusError) || error.code >= 500) throw error
     if (error.reason === 'Conflict' && before.metadata.resourceVersion !== resourceVersion)
@@ -42,6 +44,12 @@ export async function editYaml(request: StackRequest): Promise<YamlResult> {
     const { message, details } = error.toStatus()
     return { ok: false, problems: await tasks.yaml('problemsOf', { message, details }, yaml) }
   }
+  const diff = await tasks.yaml('diffStacks', writtenOf(before), writtenOf(stored)).catch((error: unknown): DiffLine[] => {
+    if (!apply) throw error
+    // What is stored is applied, also if the thread has no time for the comparison.
+    return [{ sign: '…', text: '' }]
+  })
+  return { ok: true, applied: apply, resourceVersion: apply ? stored.metadata.resourceVersion : resourceVersion, diff }
 }
 
 /** Without the status: only this is shown. */
