@@ -44,9 +44,9 @@ process.on('message', (message: ServerMessage) => {
   if (message.kind === 'rate') eventsPerSecond = message.eventsPerSecond
   else process.send?.({ link: console_.link() })
 })
-process.on('disconnect', () => {
+process.on('disconnect', async () => {
   clearInterval(timer)
-  console_.close()
+  await console_.close()
   rmSync(directory, { recursive: true, force: true })
   process.exit(0)
 })

@@ -93,7 +93,7 @@ describe('the pages of the fleet', { skip: withoutChromium, timeout: 120_000 }, 
   })
   after(async () => {
     await browser?.close()
-    console_?.close()
+    await console_?.close()
     rmSync(directory, { recursive: true, force: true })
   })
 

@@ -39,7 +39,7 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
   })
   after(async () => {
     await browser?.close()
-    console_?.close()
+    await console_?.close()
     rmSync(directory, { recursive: true, force: true })
   })
 

@@ -116,6 +116,17 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     await marker.getByText('two').waitFor()
   })
 
+  test('a comparison ends when its part of the page is left', async () => {
+    await page.route('**/stacks/shop/network/diff?*', () => undefined)
+    const started = page.waitForRequest(/\/network\/diff\?/)
+    await page.goto(addressOf('network', 'state?to=2'))
+    const request = await started
+    const failed = page.waitForEvent('requestfailed', each => each === request)
+    await page.getByRole('link', { name: 'Resources' }).click()
+    equal((await failed).failure()?.errorText, 'net::ERR_ABORTED')
+    await page.unroute('**/stacks/shop/network/diff?*')
+  })
+
   test('a rollback shows what changes, asks for the name, and makes the older version the current one', async () => {
     await open('network', 'state')
     await page

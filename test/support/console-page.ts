@@ -98,7 +98,7 @@ export async function startConsolePage(
   readonly projections: Projections
   readonly history: History
   readonly server: Server
-  close(): void
+  close(): Promise<void>
 }> {
   const { stacks, ...more } = options
   await buildConsole(join(import.meta.dirname, '../..'), directory)
@@ -127,8 +127,8 @@ export async function startConsolePage(
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/console/`
-  const close = () => {
-    console_.close()
+  const close = async () => {
+    await console_.close()
     server.close()
     server.closeAllConnections()
   }

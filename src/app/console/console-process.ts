@@ -64,13 +64,13 @@ export async function startConsoleProcess(options: ConsoleProcessOptions): Promi
       url: listener.url,
       notReady: () => readiness().reasons,
       stop: async () => {
-        console.close()
+        await console.close()
         await manager.stop()
         await listener.close().finally(release)
       },
     }
   } catch (error) {
-    console.close()
+    await console.close()
     release()
     throw error
   }

@@ -40,7 +40,7 @@ for (const { name, partitions, features } of [
     )
     await new Promise<void>(resolve => http.listen(0, '127.0.0.1', resolve))
     t.after(async () => {
-      console_.close()
+      await console_.close()
       http.close()
       http.closeAllConnections()
       await manager.stop()

@@ -43,7 +43,7 @@ export type StartedConsole = {
   readonly server: ConsoleServer
   /** The secret of a link that signs the administrator in once. */
   issueLink(): string
-  close(): void
+  close(): Promise<void>
 }
 
 /** Of every user who has signed in: the API server adds it to what a client sends. */
@@ -112,9 +112,9 @@ export function startConsole(options: StartConsoleOptions): StartedConsole {
       if (!administrator) throw new Error('this console has no administrator')
       return links.issue({ user: administrator.user, method: 'link' })
     },
-    close() {
+    async close() {
       clearInterval(sampler)
-      console.close()
+      await console.close()
     },
   }
 }

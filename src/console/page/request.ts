@@ -47,8 +47,8 @@ export function whenSignedOut(handler: (options: SignInOptions) => void): void {
   onSignedOut = handler
 }
 
-/** A request of the console's API. @param path below {@link apiPath}. @throws {RequestError} */
-export async function request<Result>(method: Method, path: string, body?: unknown): Promise<Result> {
+/** A request of the console's API. @param path below {@link apiPath}. @param signal aborts it. @throws {RequestError} */
+export async function request<Result>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<Result> {
   let response: Response
   try {
     response = await fetch(`${apiPath}${path}`, {
@@ -59,6 +59,7 @@ export async function request<Result>(method: Method, path: string, body?: unkno
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
     })
   } catch {
     throw new RequestError({ code: 0, reason: 'ConnectionFailed', message: 'the console does not answer: check that its server runs' })

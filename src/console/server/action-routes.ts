@@ -36,7 +36,7 @@ async function actionsOf(call: Call) {
   throw new StatusError('NotFound', 'use actions/stacks/NAMESPACE/NAME, actions/runs/NAMESPACE/NAME or actions/workers/NAME')
 }
 
-async function act({ session, client, body }: Call) {
+async function act({ session, client, body, tasks }: Call) {
   const request = (await body()) as ActionRequest
   if (!actionNames.includes(request.action) || typeof request.name !== 'string' || request.name === '')
     throw badRequest(`the body must have an action (${actionNames.join(', ')}) and the name of its object`)
@@ -47,7 +47,7 @@ async function act({ session, client, body }: Call) {
     requireRecentSignIn(session, request.action)
   }
   session.activeMs = Date.now()
-  return { ok: true, message: await carryOut(await client(), session.user.name, request) } as const
+  return { ok: true, message: await carryOut(await client(), session.user.name, request, tasks) } as const
 }
 
 async function actOnMany({ session, options: { projections, onError }, visibility, ...call }: Call): Promise<BulkResult> {
@@ -70,7 +70,7 @@ async function actOnMany({ session, options: { projections, onError }, visibilit
       try {
         if (request.action === 'cancel' && activeRun === undefined) throw new StatusError('Conflict', `stack/${name} has no active Run`)
         const target = request.action === 'cancel' ? (activeRun as string) : name
-        const message = await carryOut(client, session.user.name, { action: request.action, namespace, name: target })
+        const message = await carryOut(client, session.user.name, { action: request.action, namespace, name: target }, call.tasks)
         results.push({ key, ok: true, message })
       } catch (error) {
         const body = errorBody(error)

@@ -13,14 +13,14 @@ import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
 import { approvePlan, rejectPlan, type ShownPlan } from './approve-plan.ts'
 import { destroyStack } from './destroy-stack.ts'
-import { rollbackState } from './stack/index.ts'
+import { type CallTasks, rollbackState } from './stack/index.ts'
 
 /**
  * Carries out an action with the rights of the user, as the command line does: the API server and its admission decide whether it is allowed.
  * Returns what to show.
  * @throws {StatusError} with the reason if it is rejected.
  */
-export async function carryOut(client: Client, user: string, request: ActionRequest): Promise<string> {
+export async function carryOut(client: Client, user: string, request: ActionRequest, tasks: CallTasks): Promise<string> {
   const { action, namespace, name } = request
   const stacks = client.resource(stackResource)
   const workers = client.resource(workerResource)
@@ -58,9 +58,12 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
     case 'rollback':
       if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))
         throw new StatusError('BadRequest', 'a rollback names the version of the state, and the current version that was shown')
-      return await rollbackState(client, user, {
-        ...{ namespace: namespace ?? '', name, version: request.version as number, currentVersion: request.currentVersion as number },
-      })
+      return await rollbackState(
+        client,
+        user,
+        { namespace: namespace ?? '', name, version: request.version as number, currentVersion: request.currentVersion as number },
+        tasks,
+      )
     case 'cancel':
       await client.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace })
       return `run/${name}: cancellation requested`

@@ -15,7 +15,7 @@ import { sendJson } from './send-json.ts'
 import { SessionAccess } from './session-access.ts'
 import { defaultSessionLimits, Sessions } from './sessions.ts'
 import { UserSessions } from './sign-in.ts'
-import { stackRoutes } from './stack/index.ts'
+import { stackRoutes, TaskThreads } from './stack/index.ts'
 import { Streams } from './streams.ts'
 import { TokenReviews } from './token-reviews.ts'
 
@@ -39,6 +39,7 @@ export class ConsoleServer {
   readonly #users: UserSessions
   readonly #oidc: OidcSignIn | undefined
   readonly #streams: Streams
+  readonly #tasks = new TaskThreads()
   /** Of the session itself: a read-only console has them too. */
   readonly #sessionRoutes: Routes
   readonly #timers: readonly NodeJS.Timeout[]
@@ -67,9 +68,11 @@ export class ConsoleServer {
     ]
   }
 
-  close(): void {
+  /** Resolves when no thread is left. */
+  async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     this.#sessions.close()
+    await this.#tasks.close()
   }
 
   /** @param path of the request, which begins with {@link pagePath}. */
@@ -100,10 +103,13 @@ export class ConsoleServer {
     if (key === 'POST session') return await this.#users.signIn(request, response, reachedBy)
     const session = this.#users.of(request, response, reachedBy)
     if (!session) return
+    const cut = new AbortController()
+    response.once('close', () => cut.abort())
     const answer = await this.#routeOf(key)({
       ...{ session, path: rest, request, response, reachedBy, options: this.#options },
       query: new URL(request.url ?? '', 'http://localhost').searchParams,
       visibility: this.#access.visibility(session),
+      tasks: this.#tasks.of({ user: session.user.name, signal: cut.signal }),
       client: () => this.#access.client(session),
       body: () => readJson(request),
     })

@@ -27,7 +27,9 @@ test('terminating rejects the pending request', async () => {
 test('every module that a thread or process starts with exists', () => {
   const paths = globSync('**/*.ts', { cwd: sourceDirectory, exclude: ['**/*.test.ts'] }).flatMap(file =>
     [
-      ...readFileSync(join(sourceDirectory, file), 'utf8').matchAll(/(?:startThread|modulePath|RequestThread)(?:<[^(]*>)?\(\s*'([^']+)'/g),
+      ...readFileSync(join(sourceDirectory, file), 'utf8').matchAll(
+        /(?:startThread|modulePath|RequestThread|LimitedThread)(?:<[^(]*>)?\(\s*'([^']+)'/g,
+      ),
     ].map(([, path = '']) => path),
   )
   ok(paths.length >= 7, `found only ${paths.length}`)

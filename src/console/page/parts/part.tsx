@@ -10,14 +10,13 @@ export function usePart<Content>(path: string, version = ''): Part<Content> {
   const [state, setState] = useState<{ path?: string; content?: Content; problem?: string }>({})
   const [count, setCount] = useState(0)
   useEffect(() => {
-    let isCurrent = true
-    request<Content>('GET', path).then(
-      content => isCurrent && setState({ path, content }),
-      (error: Error) => isCurrent && setState({ path, problem: error.message }),
+    // The server ends the work for a page that was left.
+    const left = new AbortController()
+    request<Content>('GET', path, undefined, left.signal).then(
+      content => left.signal.aborted || setState({ path, content }),
+      (error: Error) => left.signal.aborted || setState({ path, problem: error.message }),
     )
-    return () => {
-      isCurrent = false
-    }
+    return () => left.abort()
   }, [path, version, count])
   const { path: read, ...known } = state
   return { ...(read === path && known), reload: () => setCount(count + 1) }

@@ -1,9 +1,9 @@
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { badRequest, StatusError } from '../../../kubernetes/object/index.ts'
-import { withNewerSerial } from '../../../stores/state/index.ts'
 import { readStack } from './stack-request.ts'
 import { currentOf, rollbackProblem } from './state-versions.ts'
-import { expectManaged, StoredState } from './stored-state.ts'
+import { expectManaged, StoredState, sizeOf } from './stored-state.ts'
+import type { CallTasks } from './task-threads.ts'
 
 export type Rollback = {
   readonly namespace: string
@@ -22,6 +22,7 @@ export async function rollbackState(
   client: Client,
   user: string,
   { namespace, name, version: number, currentVersion }: Rollback,
+  tasks: CallTasks,
 ): Promise<string> {
   const target = { client, namespace, name }
   const stack = await readStack(target)
@@ -34,15 +35,18 @@ export async function rollbackState(
   const problem = rollbackProblem(version, versions, stack)
   if (problem !== undefined) throw new StatusError('Conflict', `version ${number} cannot become the current state: ${problem}`)
   if (version.kind !== 'terraform' && version.kind !== 'pulumi') throw badRequest(`version ${number} is no state`)
-  const content = await state.read(version)
-  const stored = await state.write(version.kind, user, `console: rollback to version ${number}`, async () => {
-    const current = currentOf(await state.versions(), version.kind)
-    if (current?.version !== currentVersion)
-      throw new StatusError(
-        'Conflict',
-        `version ${current?.version ?? 'none'} is the current state now, and ${currentVersion} was when you looked: look again`,
-      )
-    return withNewerSerial(content, await state.read(current))
+  const { kind } = version
+  const stored = await tasks.withStates(sizeOf(version, currentOf(versions, kind)), async run => {
+    const content = await state.read(version)
+    return await state.write(kind, user, `console: rollback to version ${number}`, async () => {
+      const current = currentOf(await state.versions(), kind)
+      if (current?.version !== currentVersion)
+        throw new StatusError(
+          'Conflict',
+          `version ${current?.version ?? 'none'} is the current state now, and ${currentVersion} was when you looked: look again`,
+        )
+      return await run('withNewerSerial', content, await state.read(current))
+    })
   })
   return `stack/${name}: version ${number} is the current state, stored as version ${stored}; the resources may differ from it until the next Run`
 }

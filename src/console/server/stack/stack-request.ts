@@ -5,6 +5,7 @@ import type { KubeObject, Resource } from '../../../kubernetes/object/index.ts'
 import type { Projections } from '../../projection/index.ts'
 import type { Rights } from '../available-actions.ts'
 import type { Visibility } from '../visibility.ts'
+import type { CallTasks } from './task-threads.ts'
 
 /** A request for a part of the page of one Stack. */
 export type StackRequest = {
@@ -20,6 +21,7 @@ export type StackRequest = {
   readonly rights: Rights
   readonly visibility: Visibility
   readonly projections: Projections
+  readonly tasks: CallTasks
 }
 
 /** Read with the rights of the user: who may not get the Stack sees no part of it. @throws {StatusError} */

@@ -27,14 +27,14 @@ const parts: Readonly<Record<string, (request: StackRequest) => Promise<unknown>
 export const stackRoutes: Routes = { 'GET stacks': serveStack, 'POST stacks': serveStack }
 
 async function serveStack(call: Call): Promise<unknown> {
-  const { request, session, query, visibility, body, options } = call
+  const { request, session, query, visibility, body, options, tasks } = call
   const [namespace = '', name = '', section = '', ...rest] = call.path
   const key = `${request.method} ${section}`
   const part = Object.hasOwn(parts, key) ? parts[key] : undefined
   if (!part || namespace === '' || name === '') throw new StatusError('NotFound', `the page of a Stack has no ${key}`)
   if (request.method !== 'GET') session.activeMs = Date.now()
   return await part({
-    ...{ namespace, name, rest, query, body, visibility, projections: options.projections },
+    ...{ namespace, name, rest, query, body, visibility, tasks, projections: options.projections },
     ...{ client: await call.client(), rights: rightsOf(call, { namespace, name }) },
   })
 }

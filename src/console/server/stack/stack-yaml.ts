@@ -1,6 +1,6 @@
 import { type Document, isMap, isSeq, LineCounter, parseDocument, stringify } from 'yaml'
 import { type Stack, stackResource } from '../../../api/index.ts'
-import { isJsonObject, type KubeObject, type StatusError } from '../../../kubernetes/object/index.ts'
+import { isJsonObject, type KubeObject, type Status } from '../../../kubernetes/object/index.ts'
 import { parseUntrustedYaml, YamlError } from '../../../kubernetes/util/index.ts'
 import type { YamlProblem } from '../../protocol/index.ts'
 
@@ -18,6 +18,8 @@ export function stackYaml({ metadata, spec }: Pick<Stack, 'metadata' | 'spec'>):
   return stringify({ apiVersion, kind, metadata: written, spec }, { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' })
 }
 
+export type StackName = { readonly namespace: string; readonly name: string }
+
 export type ParsedYaml = {
   readonly object?: KubeObject<Pick<Stack, 'spec'>>
   readonly problems: readonly YamlProblem[]
@@ -25,8 +27,11 @@ export type ParsedYaml = {
   lineOf(field: string): number | undefined
 }
 
+/** What the server has rejected a text with. */
+export type Rejection = Pick<Status, 'message' | 'details'>
+
 /** Reads a text that a user has edited. It must be the Stack of this name: an editor of one object is no way to create others. */
-export function parseStackYaml(text: string, { namespace, name }: { readonly namespace: string; readonly name: string }): ParsedYaml {
+export function parseStackYaml(text: string, { namespace, name }: StackName): ParsedYaml {
   const lineOf = lineFinder(text)
   let object: unknown
   try {
@@ -52,16 +57,16 @@ export function parseStackYaml(text: string, { namespace, name }: { readonly nam
 }
 
 /** What the server has rejected, each with its field and line where it names one. */
-export function problemsOf(error: StatusError, lineOf: ParsedYaml['lineOf']): YamlProblem[] {
+export function problemsOf({ message: text = '', details }: Rejection, lineOf: ParsedYaml['lineOf']): YamlProblem[] {
   const located = (message: string, field: string | undefined): YamlProblem => {
     const line = field === undefined ? undefined : lineOf(field)
     return { message, ...(field !== undefined && { field }), ...(line !== undefined && { line }) }
   }
-  const causes = (error.details?.causes ?? []).filter(({ field }) => field)
+  const causes = (details?.causes ?? []).filter(({ field }) => field)
   if (causes.length > 0) return causes.map(({ field, message }) => located(message, field))
-  const unknown = [...error.message.matchAll(/(unknown|duplicate) field "((?:[^"\\]|\\.)*)"/g)]
+  const unknown = [...text.matchAll(/(unknown|duplicate) field "((?:[^"\\]|\\.)*)"/g)]
   if (unknown.length > 0) return unknown.map(([, kind, field]) => located(`${kind} field`, field))
-  return [located(error.message, undefined)]
+  return [located(text, undefined)]
 }
 
 /** `spec.variablesFrom[0].secretRef`, `metadata.labels[a.b/c]` */
@@ -70,7 +75,7 @@ function stepsOf(field: string): string[] {
 }
 
 /** Finds lines of a text that {@link parseUntrustedYaml} has accepted. */
-function lineFinder(text: string): ParsedYaml['lineOf'] {
+export function lineFinder(text: string): ParsedYaml['lineOf'] {
   const lineCounter = new LineCounter()
   let document: Document.Parsed | undefined
   return field => {

@@ -1,10 +1,9 @@
 import type { Stack } from '../../../api/index.ts'
 import { badRequest, StatusError } from '../../../kubernetes/object/index.ts'
 import { describeHolder, type VersionInfo } from '../../../stores/state/index.ts'
-import type { StateDiff, StateVersion, StateVersions } from '../../protocol/index.ts'
+import type { StateVersion, StateVersions } from '../../protocol/index.ts'
 import { readStack, type StackRequest } from './stack-request.ts'
-import { diffStates } from './state-diff.ts'
-import { expectManaged, StoredState, stateKindOf } from './stored-state.ts'
+import { expectManaged, StoredState, sizeOf, stateKindOf } from './stored-state.ts'
 
 /** The stored versions and the rejected ones, with why each cannot become the current one again. */
 export async function stateVersions(request: StackRequest): Promise<StateVersions> {
@@ -60,8 +59,8 @@ export function rollbackProblem(version: VersionInfo, all: readonly VersionInfo[
   return version.size === 0 ? 'it is a deletion of the state' : undefined
 }
 
-/** `from` and `to` in the query are numbers of versions; without `from` the version before `to` of the same kind. `values=1` adds values. */
-export async function stateDiff(request: StackRequest): Promise<StateDiff> {
+/** `from` and `to` in the query are numbers of versions; without `from` the version before `to` of the same kind. `values=1` adds values. Returns a StateDiff as JSON. */
+export async function stateDiff(request: StackRequest): Promise<Uint8Array> {
   expectManaged(await readStack(request))
   const state = new StoredState(request)
   const versions = await state.versions()
@@ -75,9 +74,11 @@ export async function stateDiff(request: StackRequest): Promise<StateDiff> {
   const from = fromNumber === undefined ? versions.find(({ version, kind }) => kind === to.kind && version < to.version) : find(fromNumber)
   if (from && from.kind !== to.kind)
     throw badRequest(`version ${from.version} is of kind ${from.kind}, and version ${to.version} of ${to.kind}`)
-  const [old, now] = await Promise.all([from ? state.read(from) : '', state.read(to)])
-  const diff = diffStates(old, now, { withValues: request.query.get('values') === '1' })
-  return { ...(from && { from: from.version }), to: to.version, ...diff }
+  const options = { ...(from && { from: from.version }), to: to.version, withValues: request.query.get('values') === '1' }
+  return await request.tasks.withStates(sizeOf(from, to), async run => {
+    const [old, now] = await Promise.all([from ? state.read(from) : '', state.read(to)])
+    return await run('diffStates', old, now, options)
+  })
 }
 
 function numberIn(query: URLSearchParams, name: string): number | undefined {

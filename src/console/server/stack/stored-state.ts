@@ -4,8 +4,12 @@ import type { Client } from '../../../kubernetes/client/index.ts'
 import { badRequest, StatusError } from '../../../kubernetes/object/index.ts'
 import type { HeldLock, OrphanInfo, VersionInfo } from '../../../stores/state/index.ts'
 
-/** A larger version is not read here: it would block the other users of the console while it is parsed. */
+/** A larger version is not read here: several times its size is needed to parse it. */
 const maxReadBytes = 16 * 1024 * 1024
+
+/** The bytes of versions together. What the open journal of an update of Pulumi results in is known only when it is read: Infinity. */
+export const sizeOf = (...versions: readonly (VersionInfo | undefined)[]): number =>
+  versions.reduce((sum, version) => sum + (version?.journalEntries === undefined ? (version?.size ?? 0) : Infinity), 0)
 
 /** Which kind of state the engine of a Stack has. */
 export const stateKindOf = ({ spec }: Pick<Stack, 'spec'>): 'terraform' | 'pulumi' | 'inventory' =>
@@ -41,10 +45,16 @@ export class StoredState {
   }
 
   /** The content of a stored version; empty if it is a deletion. */
-  async read({ version, size }: VersionInfo, list: 'versions' | 'orphans' = 'versions'): Promise<string> {
-    if (size > maxReadBytes)
-      throw badRequest(`version ${version} has ${size} bytes, and the console reads at most ${maxReadBytes}: use "oarlock state pull"`)
-    return await (await this.#client.request({ method: 'GET', path: `${this.#path}/${list}/${version}` })).text()
+  async read({ version, size }: VersionInfo): Promise<string> {
+    const check = (bytes: number) => {
+      if (bytes > maxReadBytes)
+        throw badRequest(`version ${version} has ${bytes} bytes, and the console reads at most ${maxReadBytes}: use "oarlock state pull"`)
+    }
+    check(size)
+    const content = await (await this.#client.request({ method: 'GET', path: `${this.#path}/versions/${version}` })).text()
+    // What a journal results in has another size.
+    check(content.length)
+    return content
   }
 
   /**

@@ -1,4 +1,4 @@
-import { RequestThread } from '../../../kubernetes/util/index.ts'
+import { LimitedThread, ThreadLimitError } from '../../../kubernetes/util/index.ts'
 import { EngineError } from '../engine-error.ts'
 import { type Manifest, type ManifestFile, parseManifests } from './parse-manifests.ts'
 import type { ParseReply } from './parse-thread.ts'
@@ -20,29 +20,22 @@ export async function parseInThread(
   { signal, timeoutMs = defaultTimeoutMs }: ParseOptions,
 ): Promise<Manifest[]> {
   if (files.reduce((sum, { text }) => sum + text.length, 0) <= maxInlineLength) return parseManifests(files)
-  const thread = new RequestThread<readonly ManifestFile[], ParseReply>('execution/engine/manifests/parse-thread', {
-    name: 'oarlock-manifests',
-    resourceLimits: { maxOldGenerationSizeMb: maxHeapMb },
+  const thread = new LimitedThread<readonly ManifestFile[], ParseReply>('execution/engine/manifests/parse-thread', {
+    ...{ name: 'oarlock-manifests', timeoutMs, maxHeapMb },
   })
-  const end = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
-  const stop = () => void thread.terminate()
-  end.addEventListener('abort', stop, { once: true })
   try {
-    if (end.aborted) stop()
-    const reply = await thread.request(files)
+    const reply = await thread.request(files, signal)
     if ('manifests' in reply) return reply.manifests
     throw new EngineError('InvalidConfiguration', reply.message, { retryable: false, diagnostics: reply.diagnostics })
   } catch (error) {
-    if (error instanceof EngineError) throw error
     if (signal.aborted)
       throw new EngineError('Interrupted', 'the Run was interrupted while the manifests were parsed; no object was changed')
-    const limit = end.aborted ? `takes longer than ${timeoutMs / 1_000} s` : `takes more than ${maxHeapMb} MB of memory`
-    throw new EngineError('InvalidConfiguration', `parsing the manifests ${limit}: divide the source into several Stacks`, {
+    if (!(error instanceof ThreadLimitError)) throw error
+    throw new EngineError('InvalidConfiguration', `parsing the manifests ${error.message}: divide the source into several Stacks`, {
       retryable: false,
       cause: error,
     })
   } finally {
-    end.removeEventListener('abort', stop)
-    await thread.terminate()
+    await thread.close()
   }
 }

@@ -1,0 +1,24 @@
+import { type StateSummary, summarizeState } from '../../../stores/state/index.ts'
+import type { StackResources } from '../../protocol/index.ts'
+
+type Resources = Pick<StackResources, 'format' | 'resources' | 'total' | 'pending'>
+
+/** What a state or an inventory has. @param limit of the resources that are listed. @throws {SyntaxError} if it is not JSON. */
+export function resourcesIn(content: string, limit: number): Resources {
+  const { format, resources, pendingOperations: pending = [] } = summaryOf(content)
+  return { format, resources: resources.slice(0, limit), total: resources.length, pending }
+}
+
+type Summary = Pick<StateSummary, 'resources' | 'pendingOperations'> & { readonly format: StackResources['format'] }
+
+function summaryOf(content: string): Summary {
+  const { engine, objects } = JSON.parse(content) as { engine?: unknown; objects?: unknown }
+  if (engine !== 'manifests' || !Array.isArray(objects)) return summarizeState(content)
+  const resources = (objects as { apiVersion: string; kind: string; namespace?: string; name: string }[]).map(
+    ({ apiVersion, kind, namespace, name }) => ({
+      address: `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`,
+      ...{ type: kind, provider: apiVersion },
+    }),
+  )
+  return { format: 'inventory', resources }
+}

@@ -1,0 +1,71 @@
+import { StatusError } from '../../../kubernetes/object/index.ts'
+import { ClientLimiter, LimitedThread, type LimitedThreadOptions, ThreadLimitError } from '../../../kubernetes/util/index.ts'
+import { performTask, type TaskName, type TaskReply, type TaskRequest, type Tasks } from './tasks.ts'
+
+/** Performs one of {@link tasks}. */
+export type RunTask = <Name extends TaskName>(name: Name, ...args: Parameters<Tasks[Name]>) => Promise<ReturnType<Tasks[Name]>>
+
+export type TaskCaller = {
+  /** Users take turns. */
+  readonly user: string
+  /** Aborted when no one waits for the result any more. */
+  readonly signal: AbortSignal
+}
+
+type TaskRunnerOptions = LimitedThreadOptions & {
+  /** Up to this size the main thread performs the tasks, immediately. */
+  readonly maxInlineSize: number
+  /** What exceeds a limit, and what the user does instead. */
+  readonly subject: string
+  readonly remedy: string
+}
+
+const waiting = { waitingPerClient: 8, waiting: 32 }
+
+/** Performs the tasks of a large input in a thread, one caller after another; those of a small one here. */
+export class TaskRunner {
+  readonly #options: TaskRunnerOptions
+  readonly #limiter = new ClientLimiter({ concurrent: 1, concurrentPerClient: 1, ...waiting })
+  readonly #thread: LimitedThread<TaskRequest, TaskReply>
+  readonly #closing = new AbortController()
+
+  constructor(options: TaskRunnerOptions) {
+    this.#options = options
+    this.#thread = new LimitedThread('console/server/stack/task-thread', options)
+  }
+
+  /**
+   * Calls `work` when it is the turn of the caller, so that it reads a large input into memory only then.
+   * @param size of the input, in bytes or characters; Infinity if it is not known.
+   * @throws {StatusError} RequestEntityTooLarge if a task takes too long or too much memory, ServiceUnavailable when the runner is closed.
+   * @throws {LimitExceededError} if too many calls wait, of this user or of all. The reason of the caller's signal. What a task throws.
+   */
+  async run<Value>({ user, signal }: TaskCaller, size: number, work: (run: RunTask) => Promise<Value>): Promise<Value> {
+    if (size <= this.#options.maxInlineSize) return await work(async (name, ...args) => resultOf(performTask({ name, args })))
+    const ended = AbortSignal.any([signal, this.#closing.signal])
+    return await this.#limiter.run(user, async () => {
+      ended.throwIfAborted()
+      return await work(async (name, ...args) => resultOf(await this.#perform({ name, args }, ended)))
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new StatusError('ServiceUnavailable', 'the console is stopping: retry'))
+    await this.#thread.close()
+  }
+
+  async #perform(request: TaskRequest, signal: AbortSignal): Promise<TaskReply> {
+    try {
+      return await this.#thread.request(request, signal)
+    } catch (error) {
+      if (!(error instanceof ThreadLimitError)) throw error
+      const { subject, remedy } = this.#options
+      throw new StatusError('RequestEntityTooLarge', `${subject} ${error.message}: ${remedy}`)
+    }
+  }
+}
+
+function resultOf<Result>(reply: TaskReply): Result {
+  if ('error' in reply) throw reply.error
+  return reply.result as Result
+}

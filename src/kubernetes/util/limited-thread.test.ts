@@ -1,0 +1,60 @@
+import { equal, match, rejects } from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import type { Worker } from 'node:worker_threads'
+import { LimitedThread, ThreadLimitError } from './limited-thread.ts'
+
+const open = (limits: { timeoutMs?: number; maxHeapMb?: number } = {}) =>
+  new LimitedThread<string, string>('kubernetes/util/echo-thread.testing', {
+    ...{ name: 'echo', timeoutMs: limits.timeoutMs ?? 60_000, maxHeapMb: limits.maxHeapMb ?? 64 },
+  })
+
+test('a request that takes too long is aborted, also in a loop that never yields, and the next one is answered', async () => {
+  const thread = open({ timeoutMs: 500 })
+  for (const request of ['never', 'loop']) {
+    await rejects(thread.request(request), new ThreadLimitError('takes longer than 0.5 s'))
+    equal(await thread.request('hello'), 'hello')
+  }
+  await thread.close()
+})
+
+test('a request that takes too much memory is aborted, and the next one is answered', async () => {
+  const thread = open({ maxHeapMb: 32 })
+  await rejects(thread.request('fill'), (error: Error) => error instanceof ThreadLimitError && /^takes more than 32 MB/.test(error.message))
+  equal(await thread.request('hello'), 'hello')
+  await thread.close()
+})
+
+test('an error that the thread throws is no limit', async () => {
+  const thread = open()
+  await rejects(thread.request('throw'), (error: Error) => !(error instanceof ThreadLimitError) && /asked to throw/.test(error.message))
+  equal(await thread.request('hello'), 'hello')
+  await thread.close()
+})
+
+test('a request that is aborted rejects with the reason of its signal when the thread has ended', async () => {
+  const thread = open()
+  const abort = new AbortController()
+  const reason = new Error('the browser has gone away')
+  const pending = rejects(thread.request('loop', abort.signal), reason)
+  await rejects(thread.request('hello'), /has a request already/)
+  abort.abort(reason)
+  await pending
+  await rejects(thread.request('hello', abort.signal), reason)
+  equal(await thread.request('hello'), 'hello')
+  await thread.close()
+})
+
+test('closing ends the thread and its request', async () => {
+  const started = once(process, 'worker') as Promise<[Worker]>
+  const thread = open()
+  const pending = thread.request('loop').catch(error => error.message)
+  const [worker] = await started
+  let hasEnded = false
+  worker.once('exit', () => {
+    hasEnded = true
+  })
+  await thread.close()
+  equal(hasEnded, true)
+  match(await pending, /has ended/)
+})

@@ -1,0 +1,185 @@
+/** Large states and long YAML in the console of a real all-in-one, which runs in this process with its controllers. */
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import type { Worker } from 'node:worker_threads'
+import { fetch, type Response } from 'undici'
+import { stackResource } from '../src/api/index.ts'
+import { type AllInOne, startAllInOne } from '../src/app/index.ts'
+import type { Session, StackResources, StackYaml, StateDiff, StateVersions, YamlResult } from '../src/console/protocol/index.ts'
+import { editYaml } from '../src/console/server/stack/edit-yaml.ts'
+import { largeState } from '../src/console/server/stack/large-state.testing.ts'
+import type { StackRequest } from '../src/console/server/stack/stack-request.ts'
+import { StoredState } from '../src/console/server/stack/stored-state.ts'
+import { type CallTasks, TaskThreads } from '../src/console/server/stack/task-threads.ts'
+import { performTask, type TaskRequest } from '../src/console/server/stack/tasks.ts'
+import { createClient } from '../src/kubernetes/client/index.ts'
+import { StatusError } from '../src/kubernetes/object/index.ts'
+import { cpuMs } from './support/cpu-ms.ts'
+import { eventually } from './support/eventually.ts'
+
+const namespace = 'default'
+const name = 'large'
+/** Of 15 MiB each. */
+const states = ['old', 'new'].map(value => largeState(600_000, value)) as [string, string]
+const maxYamlLength = 256 * 1024
+
+describe('the console with large states and long YAML', { timeout: 240_000 }, () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-console-threads-'))
+  const threads = new Set<string>()
+  let app: AllInOne
+  let headers: Record<string, string>
+
+  before(async () => {
+    process.on('worker', follow)
+    const port = { host: '127.0.0.1', port: 0 }
+    const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock.js')]
+    app = await startAllInOne({ dataDir, listen: port, healthAddress: port, launcher, version: 'test' })
+    // The stores are reached through the listener, not in the process.
+    const client = await createClient({ kubeconfig: app.kubeconfigPath })
+    const spec = { engine: 'terraform', suspend: true, source: { inline: { files: { 'main.tf': '' } } } } as const
+    await client.resource(stackResource).create({ metadata: { name, namespace }, spec })
+    const stored = new StoredState({ client, namespace, name })
+    for (const state of states) await stored.write('terraform', 'ann', 'a test', async () => state)
+    await client.close()
+    headers = await signIn()
+  })
+  after(async () => {
+    process.off('worker', follow)
+    await app?.stop({ graceMs: 1_000 })
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+
+  function follow(worker: Worker): void {
+    const label = worker.threadName ?? ''
+    threads.add(label)
+    worker.once('exit', () => threads.delete(label))
+  }
+  const consoleThreads = () => [...threads].filter(label => label.startsWith('oarlock-console-')).sort()
+
+  const api = () => `${app.httpUrl}/console/api/`
+  async function signIn(): Promise<Record<string, string>> {
+    const json = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ link: new URL(app.consoleLink()).hash.replace('#token=', '') })
+    const response = await fetch(`${api()}session`, { method: 'POST', headers: json, body })
+    const cookie = (response.headers.get('set-cookie') ?? '').split(';', 1)[0] as string
+    return { cookie, 'x-oarlock-csrf': ((await response.json()) as Session).csrfToken, ...json }
+  }
+  const get = async (part: string, signal?: AbortSignal) =>
+    await fetch(`${api()}stacks/${namespace}/${name}/${part}`, { headers, ...(signal && { signal }) })
+  const post = async (path: string, body: object) => await fetch(`${api()}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+
+  async function read<Part>(response: Response): Promise<Part> {
+    const text = await response.text()
+    equal(response.status, 200, text.slice(0, 500))
+    return JSON.parse(text) as Part
+  }
+
+  /** Resolves with the CPU time of this thread, which runs the controllers, while `run` waits for the console. Other processes hardly change it. */
+  async function mainCpuMs(t: TestContext, run: () => Promise<unknown>): Promise<number> {
+    const delay = monitorEventLoopDelay({ resolution: 5 })
+    delay.enable()
+    const start = process.threadCpuUsage()
+    await run()
+    const { user, system } = process.threadCpuUsage(start)
+    delay.disable()
+    const usedMs = (user + system) / 1_000
+    t.diagnostic(`${Math.round(usedMs)} ms of CPU time, the event loop was blocked for at most ${Math.round(delay.max / 1e6)} ms`)
+    return usedMs
+  }
+  const inlineCpuMs = (name: TaskRequest['name'], ...args: unknown[]) => cpuMs(() => performTask({ name, args }))
+
+  test('a comparison ends when its browser goes away', async () => {
+    const cut = new AbortController()
+    const response = get('diff?values=1', cut.signal).catch((error: Error) => error.name)
+    await eventually(() => consoleThreads().length > 0, 'the thread')
+    cut.abort()
+    equal(await response, 'AbortError')
+    await eventually(() => consoleThreads().length === 0, 'the end of the thread')
+  })
+
+  test('two states are compared in a thread', async t => {
+    const { versions } = await read<StateVersions>(await get('versions'))
+    const [to, from] = versions.map(({ version }) => version)
+    let diff: StateDiff | undefined
+    const usedMs = await mainCpuMs(t, async () => {
+      diff = await read<StateDiff>(await get(`diff?from=${from}&to=${to}&values=1`))
+    })
+    deepEqual([diff?.from, diff?.to, diff?.resources.length], [from, to, 1])
+    const inlineMs = inlineCpuMs('diffStates', ...states, { to: 2, withValues: true })
+    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a thread`)
+  })
+
+  test('the resources of a state are found in a thread', async t => {
+    let found: StackResources | undefined
+    const usedMs = await mainCpuMs(t, async () => {
+      found = await read<StackResources>(await get('resources'))
+    })
+    deepEqual([found?.format, found?.total, found?.resources[0]?.address], ['terraform', 1, 'a.b'])
+    const inlineMs = inlineCpuMs('resourcesIn', states[0], 1)
+    ok(usedMs < inlineMs, `${usedMs} ms, and ${inlineMs} ms without a thread`)
+  })
+
+  test('a rollback raises the serial of a state in a thread', async t => {
+    const { versions } = await read<StateVersions>(await get('versions'))
+    const [current, older] = versions.map(({ version }) => version)
+    const request = { action: 'rollback', namespace, name, version: older, currentVersion: current, confirmation: name }
+    const usedMs = await mainCpuMs(t, async () => {
+      match((await read<{ message: string }>(await post('actions', request))).message, /is the current state/)
+    })
+    const inlineMs = inlineCpuMs('withNewerSerial', ...states)
+    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a thread`)
+  })
+
+  test('long YAML is parsed in a thread, and what is wrong with it is found there', async t => {
+    const { yaml, resourceVersion } = await read<StackYaml>(await get('yaml'))
+    const length = maxYamlLength - yaml.length - 10
+    const texts = [
+      [`x: [${'1,'.repeat(length / 2)}1]\n`, /at most 100000 fields/],
+      [`x: ${'['.repeat(length)}\n`, /nests too deeply/],
+      [Array.from({ length: 9_000 }, (_, index) => `k${index}: 1\n`).join(''), /unknown field/],
+      ['# a comment\n'.repeat(length / 12), /^$/],
+    ] as const
+    const usedMs = await mainCpuMs(t, async () => {
+      for (const [added, message] of texts) {
+        const body = { yaml: yaml + added, resourceVersion }
+        const result = await read<YamlResult>(await post(`stacks/${namespace}/${name}/yaml`, body))
+        match(result.ok ? '' : (result.problems[0]?.message ?? 'unknown'), message)
+      }
+    })
+    const inlineMs = texts.reduce((sum, [added]) => sum + inlineCpuMs('parseStackYaml', yaml + added, { namespace, name }), 0)
+    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a thread`)
+  })
+
+  test('an edit that was applied is reported as applied, also if it cannot be compared', async () => {
+    const { yaml, resourceVersion } = await read<StackYaml>(await get('yaml'))
+    const edit = async (apply: boolean) => {
+      const tasks = {
+        yaml: async (task, ...args) => {
+          if (task === 'diffStacks') throw new StatusError('RequestEntityTooLarge', 'no time')
+          return await realTasks.yaml(task, ...args)
+        },
+      } as CallTasks
+      const body = async () => ({ yaml: yaml.replace('metadata:', 'metadata:\n  labels: { edited: applied }'), resourceVersion, apply })
+      return await editYaml({ client: app.client, namespace, name, tasks, body } as StackRequest)
+    }
+    const own = new TaskThreads()
+    const realTasks = own.of({ user: 'ann', signal: new AbortController().signal })
+    await rejects(edit(false), { message: 'no time' })
+    const result = await edit(true)
+    deepEqual([result.ok, result.ok && result.applied, result.ok && result.diff], [true, true, [{ sign: '…', text: '' }]])
+    equal((await app.client.resource(stackResource).get(name, { namespace })).metadata.labels?.edited, 'applied')
+    await own.close()
+  })
+
+  test('no thread is left when the console is closed', async () => {
+    const cut = get('diff?values=1').catch(() => 'cut')
+    await eventually(() => consoleThreads().includes('oarlock-console-states'), 'the thread')
+    await app.stop({ graceMs: 1_000 })
+    equal(await cut, 'cut')
+    deepEqual(consoleThreads(), [])
+  })
+})
