@@ -57,6 +57,9 @@ export class ConnectionPool {
       if (this.#closed) return reject(this.#closed)
       const body = (request.body ?? '') as string
       const bodyBytes = Buffer.byteLength(body)
+      let release: (() => void) | undefined
+      // Part of the literal: V8 allocates a function that is assigned to a property in the old generation, where it holds all that it refers to until a full
+      // collection.
       const pending: PendingRequest = {
         text: serializeRequest(request, this.#host, body, bodyBytes, this.#serializedHeaders),
         isAscii: bodyBytes === body.length,
@@ -66,23 +69,20 @@ export class ConnectionPool {
         beforeSend: request.beforeSend,
         resetSignal: request.resetSignal,
         together: request.together,
-        resolve,
-        reject,
+        resolve: response => {
+          release?.()
+          resolve(response)
+        },
+        reject: error => {
+          release?.()
+          reject(error)
+        },
       }
-      if (signal) {
-        const release = onAbort(signal, () => {
+      if (signal)
+        release = onAbort(signal, () => {
           pending.isCanceled = true
           reject(signal.reason)
         })
-        pending.resolve = response => {
-          release()
-          resolve(response)
-        }
-        pending.reject = error => {
-          release()
-          reject(error)
-        }
-      }
       this.#dispatch(pending)
     })
   }

@@ -3,6 +3,8 @@ import type { AuditDetails, AuditedReply } from './auditor.ts'
 
 type Send = (data?: unknown, ...rest: unknown[]) => unknown
 
+const isNotFramed = () => false
+
 /** Keeps a copy of what is sent, if it is not longer than {@link maxAuditedLength}. The result returns it; `length` is that of all. */
 export function captureBody(reply: AuditedReply): () => { text: string; length: number } {
   const chunks: Buffer[] = []
@@ -20,17 +22,18 @@ export function captureBody(reply: AuditedReply): () => { text: string; length: 
   reply.write = capture((reply.write as Send).bind(reply))
   reply.end = capture((reply.end as Send).bind(reply))
   // Chunks of long lists are sent by write then, without the frame.
-  reply.writeFramed = () => false
+  reply.writeFramed = isNotFramed
   return () => ({ text: textOf(Buffer.concat(chunks)), length })
 }
 
 /** Records why a path that is no resource responds 403: its handler sends the response itself. */
 export function captureDenial(reply: AuditedReply, details: AuditDetails): void {
   const end = (reply.end as Send).bind(reply)
-  reply.end = (data?: unknown, ...rest: unknown[]) => {
+  const endWithDenial = (data?: unknown, ...rest: unknown[]) => {
     if (reply.statusCode === 403 && data instanceof Uint8Array) details.denial ??= messageIn(Buffer.from(data).toString())
     return end(data, ...rest)
   }
+  reply.end = endWithDenial
 }
 
 /** Of a Status, or of an error of the stores. */

@@ -19,12 +19,13 @@ const maxUrlLength = 16 * 1024
 
 /** Returns the function that serves every request of the TLS listener. It never throws, and every request gets a response. */
 export function makeHandler(options: HandlerOptions): Handler {
+  const reachedVersion = () => options.services.store.revision
   return (request, response) => {
     const fail = (error: unknown) => sendError(response, error, internal => options.onInternalError(internal, request))
     // A client that disconnects is not a server error, and an 'error' event without a listener would end the process.
     response.on('error', () => {})
     try {
-      const done = dispatch(options, request, response)
+      const done = dispatch(options, request, response, reachedVersion)
       if (done) done.catch(fail)
     } catch (error) {
       fail(error)
@@ -32,13 +33,13 @@ export function makeHandler(options: HandlerOptions): Handler {
   }
 }
 
-function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply): Promise<void> | undefined {
+function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply, reachedVersion: () => number): Promise<void> | undefined {
   if (!options.frontProxy?.isProxy(request.socket as TLSSocket, options.services.store.nowMs)) {
     const token = unknownToken(options, request)
     if (token === undefined) return serve(options, request, response, false)
     return options.reviewedTokens?.review(token, request.socket.remoteAddress).then(() => serve(options, request, response, false))
   }
-  response.reachedVersion = () => options.services.store.revision
+  response.reachedVersion = reachedVersion
   const raised = raiseToSeen(options.services, request)
   return raised ? raised.then(() => serve(options, request, response, true)) : serve(options, request, response, true)
 }
