@@ -75,6 +75,8 @@ export type StackRow = {
   readonly nextRunMs?: number
   /** When the state became what it is. */
   readonly sinceMs?: number
+  /** The group of the overview that it belongs to, where a filter asks for it; `none` if it needs no user. */
+  readonly attention?: string
 }
 
 export type RunRow = {

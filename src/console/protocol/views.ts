@@ -56,6 +56,8 @@ export type TableFacts = {
 export type OverviewFacts = {
   readonly stacks: number
   readonly states: Partial<Record<StackState, number>>
+  /** All that need a user, and the groups that they are in. */
+  readonly needAttention: { readonly stacks: number; readonly groups: number }
   /** What needs a user, the most urgent first; stacks with the same error are one group. At most 50. */
   readonly attention: readonly AttentionGroup[]
   readonly queue: { readonly length: number; readonly oldestMs?: number }
