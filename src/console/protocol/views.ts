@@ -117,6 +117,8 @@ export type PoolHistoryFacts = HistoryFacts & { readonly scalings: readonly Scal
 
 /** Series over time, by the names of {@link historySeries}, each value the highest of the interval before its time. A missing value is null. */
 export type HistoryFacts = {
+  /** The length of an interval. */
+  readonly everyMs: number
   readonly timesMs: readonly number[]
   readonly series: Readonly<Record<string, readonly (number | null)[]>>
 }

@@ -18,6 +18,9 @@ import type { RunObject } from './run-object.ts'
 import { runPhases } from './run-phases.ts'
 import { Timeline } from './timeline.tsx'
 
+/** A tick of the kernel's clock. */
+const leastCpuSeconds = 0.01
+
 export function RunPage({ namespace, name }: { readonly namespace: string; readonly name: string }) {
   const view = useView<RunFacts>({ kind: 'run', namespace, name })
   const facts = view.facts.value
@@ -103,10 +106,11 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
               ['Resources', status.resources === undefined ? undefined : formatNumber(status.resources)],
               ['State version', status.stateVersion === undefined ? undefined : formatNumber(status.stateVersion)],
               ['Outputs', Object.keys(outputs).length > 0 && <Outputs outputs={outputs} />],
-              ['CPU time', usage && formatSeconds(usage.cpuSeconds)],
+              ['CPU time', usage && (usage.cpuSeconds < leastCpuSeconds ? '<10ms' : formatSeconds(usage.cpuSeconds))],
               ['Peak memory', usage && formatBytes(usage.peakMemoryBytes)],
               ['Peak processes', usage && formatNumber(usage.peakPids)],
               ['Peak disk', usage?.peakDiskBytes === undefined ? undefined : formatBytes(usage.peakDiskBytes)],
+              ['CPU and memory', isolation && !usage && 'not measured: its programs ended before the first sample'],
               ['Isolation', isolation && `${isolation.level}, network ${isolation.network}`],
             ]}
           />
