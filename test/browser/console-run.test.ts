@@ -33,6 +33,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await makeStack('marked', shell(`printf '${esc}[31mred${esc}[0m <b onclick=x>bold</b> <script>window.hacked=1</script>\\n'; echo done`))
     await makeStack('many', shell(`seq -f 'line %.0f of many, with some text' 1 ${manyLines}`))
     await makeStack('live', shell(`i=0; while ! test -e ${stopFile}; do i=$((i+1)); echo "tick $i"; sleep 0.05; done`))
+    await makeStack('long', shell("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo after"))
     await makeStack('broken', shell('echo no luck; exit 1'))
     proxy = await startProxy(Number(new URL(app.httpUrl).port))
     browser = await launchChromium()
@@ -184,6 +185,68 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download' }).click()])
     match(download.suggestedFilename(), /^a-many-[0-9a-f]+-1\.log$/)
     equal(readFileSync(await download.path(), 'utf8'), copied)
+  })
+
+  /** Of the log that is shown: rows of its lines beyond where they were expected to end, and how far it is from its end. */
+  const layout = () =>
+    page.locator('.log').evaluate(log => {
+      const bottom = (selector: string) => (log.querySelector(selector) as HTMLElement).getBoundingClientRect().bottom
+      const { scrollTop, scrollHeight, clientHeight, scrollWidth, clientWidth } = log
+      return {
+        rowsTooMany: Math.round((bottom('.log-shown') - bottom('.log-all')) / 20) + 0,
+        belowPx: Math.round(scrollHeight - scrollTop - clientHeight),
+        sidewaysPx: scrollWidth - clientWidth,
+      }
+    })
+
+  test('lines are wrapped on request, in the next log too, and the log is followed and linked as before', async () => {
+    await page.setViewportSize({ width: 360, height: 740 })
+    const run = await runIn('many', ['Succeeded'])
+    await open(run, '#L50000')
+    await page.getByText(/^100,0\d\d lines$/).waitFor()
+    const target = page.locator('.log-line.target')
+    await target.waitFor()
+    ok((await layout()).sidewaysPx > 0)
+    await page.getByRole('button', { name: 'Wrap', pressed: false }).click()
+    await page.locator('.log.wrapped').waitFor()
+    // What was at the top stays there, although all lines above have more rows.
+    await page
+      .locator('.log-line', { hasText: /of many/ })
+      .first()
+      .waitFor()
+    ok(
+      await page
+        .getByRole('link', { name: /^Line (499[89]\d|5000\d)$/ })
+        .first()
+        .isVisible(),
+    )
+    equal((await layout()).sidewaysPx, 0)
+    await open(run, '#L77777')
+    await page.getByRole('button', { name: 'Wrap', pressed: true }).waitFor()
+    await target.waitFor()
+    equal(await target.locator('.log-number').textContent(), '77777')
+    const [log, line] = [await page.locator('.log').boundingBox(), await target.boundingBox()]
+    ok(log && line && line.y >= log.y && line.y + line.height <= log.y + log.height, JSON.stringify({ log, line }))
+    equal(line.height, 40)
+    await page.locator('.log').evaluate(element => element.scrollTo({ top: element.scrollHeight }))
+    await page.locator('.log-line', { hasText: 'line 100000 of many' }).waitFor()
+    deepEqual(await layout(), { rowsTooMany: 0, belowPx: 0, sidewaysPx: 0 })
+    ok((await page.locator('.log-line').count()) < 60)
+    await page.getByRole('button', { name: 'Wrap' }).click()
+    await page.setViewportSize({ width: 1280, height: 900 })
+  })
+
+  test('a line of megabytes is shown in part, and what is missing is stated', async () => {
+    await open(await runIn('long', ['Succeeded']))
+    const line = page.locator('.log-line', { hasText: 'xxxxx' }).first()
+    await line.getByText(/… 14,\d{3} more characters: wrap lines to read them$/).waitFor()
+    await page.getByRole('button', { name: 'Wrap' }).click()
+    await line.getByText('line cut at 16 KiB').waitFor()
+    equal(await line.getByText('more characters').count(), 0)
+    await page.locator('.log').evaluate(element => element.scrollTo({ top: element.scrollHeight }))
+    await page.locator('.log-line', { hasText: 'after' }).waitFor()
+    deepEqual(await layout(), { rowsTooMany: 0, belowPx: 0, sidewaysPx: 0 })
+    await page.getByRole('button', { name: 'Wrap' }).click()
   })
 
   test('the attempts at the same work lead to each other', async () => {
