@@ -265,6 +265,17 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.locator('.log').getByText('no luck').waitFor()
   })
 
+  test('all controllers of the process are listed, with the latency of those that reconcile', async () => {
+    await runIn('many', ['Succeeded'])
+    await page.goto(`${base()}/console/controllers`)
+    for (const name of ['stack', 'dispatch', 'disruption', 'disruption-budgets', 'oarlock-stores'])
+      await page.getByRole('cell', { name, exact: true }).waitFor()
+    const stack = page.locator('tbody tr', { has: page.getByRole('cell', { name: 'stack', exact: true }) })
+    // It is read again every 10 s.
+    await stack.locator('td').last().getByText(/\d(ms|s)$/).waitFor()
+    await page.getByText('controller_runtime_reconcile_time_seconds').waitFor()
+  })
+
   test('the pool of a Run has its own page, with its size over time', async () => {
     await open(await runIn('many', ['Succeeded']))
     await page.getByRole('link', { name: 'default', exact: true }).click()

@@ -157,6 +157,7 @@ export type TenantRow = {
 export type ControllerRow = {
   readonly key: string
   readonly name: string
+  /** Empty: no process holds the Lease. */
   readonly holder: string
   readonly renewedMs?: number
   readonly leaseDurationMs?: number
