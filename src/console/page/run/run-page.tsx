@@ -38,6 +38,7 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
     if (hasEnded) reader.end()
   }, [hasEnded])
   const { usage, isolation, outputs = {}, conditions = [] } = status
+  const isSampled = usage !== undefined && usage.peakMemoryBytes > 0
   const current = status.progress?.current
   return (
     <article class="object-page run-page">
@@ -107,10 +108,10 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
               ['State version', status.stateVersion === undefined ? undefined : formatNumber(status.stateVersion)],
               ['Outputs', Object.keys(outputs).length > 0 && <Outputs outputs={outputs} />],
               ['CPU time', usage && (usage.cpuSeconds < leastCpuSeconds ? '<10ms' : formatSeconds(usage.cpuSeconds))],
-              ['Peak memory', usage && formatBytes(usage.peakMemoryBytes)],
-              ['Peak processes', usage && formatNumber(usage.peakPids)],
+              ['Peak memory', isSampled && formatBytes(usage.peakMemoryBytes)],
+              ['Peak processes', isSampled && formatNumber(usage.peakPids)],
               ['Peak disk', usage?.peakDiskBytes === undefined ? undefined : formatBytes(usage.peakDiskBytes)],
-              ['CPU and memory', isolation && !usage && 'not measured: its programs ended before the first sample'],
+              ['Memory', isolation && !isSampled && 'not measured: its programs ended before the first sample'],
               ['Isolation', isolation && `${isolation.level}, network ${isolation.network}`],
             ]}
           />
