@@ -272,7 +272,11 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
       await page.getByRole('cell', { name, exact: true }).waitFor()
     const stack = page.locator('tbody tr', { has: page.getByRole('cell', { name: 'stack', exact: true }) })
     // It is read again every 10 s.
-    await stack.locator('td').last().getByText(/\d(ms|s)$/).waitFor()
+    await stack
+      .locator('td')
+      .last()
+      .getByText(/\d(ms|s)$/)
+      .waitFor()
     await page.getByText('controller_runtime_reconcile_time_seconds').waitFor()
   })
 
