@@ -54,17 +54,20 @@ export type LogViewProps = LogViewState & {
 export function LogView({ lines, count, places, columns, isWrapped, isFollowing, target, folded, search, onLine }: LogViewProps) {
   const scroller = useRef<HTMLElement>(null)
   const ruler = useRef<HTMLElement>(null)
-  /** The line at the top, which stays there when lines get other rows. */
-  const topLine = useRef(0)
+  /** What stays in its place when lines get other rows: the target if it is visible, or else the line at the top. */
+  const anchor = useRef({ line: 0, belowTopPx: 0 })
   const first = useSignal(0)
   const visible = useSignal(40)
   const lastTop = useRef(0)
+  const hasTarget = useComputed(() => target.value >= 0 && target.value < count.value)
   const measure = () => {
     const element = scroller.current
     if (!element) return
     const { scrollTop, clientHeight, scrollHeight } = element
     const top = Math.floor(scrollTop / rowHeightPx)
-    topLine.current = places.peek().lineAt(top)
+    const targetPx = hasTarget.peek() ? places.peek().rowOf(target.peek()) * rowHeightPx - scrollTop : -1
+    const isTargetVisible = targetPx >= 0 && targetPx < clientHeight
+    anchor.current = isTargetVisible ? { line: target.peek(), belowTopPx: targetPx } : { line: places.peek().lineAt(top), belowTopPx: 0 }
     first.value = Math.floor(top / stepRows) * stepRows
     visible.value = Math.ceil(clientHeight / rowHeightPx) + stepRows
     const isAtEnd = scrollHeight - scrollTop - clientHeight < rowHeightPx
@@ -99,7 +102,8 @@ export function LogView({ lines, count, places, columns, isWrapped, isFollowing,
   const rowColumns = isWrapped.value ? columns.value : 0
   const isFirst = useRef(true)
   useLayoutEffect(() => {
-    if (!isFirst.current) scrollTo(isFollowing.peek() ? Number.MAX_SAFE_INTEGER : places.peek().rowOf(topLine.current) * rowHeightPx)
+    const { line, belowTopPx } = anchor.current
+    if (!isFirst.current) scrollTo(isFollowing.peek() ? Number.MAX_SAFE_INTEGER : places.peek().rowOf(line) * rowHeightPx - belowTopPx)
     isFirst.current = false
   }, [rowColumns])
   useLayoutEffect(() => {
@@ -107,7 +111,6 @@ export function LogView({ lines, count, places, columns, isWrapped, isFollowing,
     measure()
     if (isFollowing.value) scrollTo(Number.MAX_SAFE_INTEGER)
   }, [rows, isFollowing.value])
-  const hasTarget = useComputed(() => target.value >= 0 && target.value < count.value)
   useSignalEffect(() => {
     if (!hasTarget.value) return
     const element = scroller.current as HTMLElement
