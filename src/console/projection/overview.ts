@@ -1,5 +1,5 @@
 import type { AttentionGroup, AttentionKind, OverviewFacts, RunRow, StackRow, WorkerRow } from '../protocol/index.ts'
-import { attentionGroupOf, attentionOf } from './attention.ts'
+import { attentionCause, attentionOf, attentionValue } from './attention.ts'
 
 const maxGroups = 50
 const maxNamedStacks = 10
@@ -26,12 +26,12 @@ export function overviewOf({
   for (const stack of stacks) {
     count++
     states[stack.state] = (states[stack.state] ?? 0) + 1
-    const key = attentionGroupOf(stack, nowMs)
-    if (key === 'none') continue
+    const cause = attentionCause(stack, nowMs)
+    if (cause === undefined) continue
     needAttention++
-    const group = groups.get(key)
+    const group = groups.get(cause)
     if (group) group.push(stack)
-    else groups.set(key, [stack])
+    else groups.set(cause, [stack])
   }
   let length = 0
   let oldestMs: number | undefined
@@ -53,7 +53,7 @@ export function overviewOf({
     states,
     needAttention: { stacks: needAttention, groups: groups.size },
     attention: [...groups]
-      .map(([key, group]) => attentionGroup(key, group, nowMs))
+      .map(([cause, group]) => attentionGroup(cause, group, nowMs))
       .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.count - a.count || (a.reason < b.reason ? -1 : 1))
       .slice(0, maxGroups),
     queue: { length, ...(oldestMs !== undefined && { oldestMs }) },
@@ -62,7 +62,7 @@ export function overviewOf({
   }
 }
 
-function attentionGroup(key: string, group: StackRow[], nowMs: number): AttentionGroup {
+function attentionGroup(cause: string, group: StackRow[], nowMs: number): AttentionGroup {
   const sorted = group.sort((a, b) => (a.sinceMs ?? nowMs) - (b.sinceMs ?? nowMs) || (a.key < b.key ? -1 : 1))
   const first = sorted[0] as StackRow
   return {
@@ -76,7 +76,7 @@ function attentionGroup(key: string, group: StackRow[], nowMs: number): Attentio
       name,
       ...(plan && { plan: { add: plan.add, change: plan.change, destroy: plan.destroy } }),
     })),
-    filter: `attention:${key}`,
+    filter: `attention:${attentionValue(cause)}`,
   }
 }
 

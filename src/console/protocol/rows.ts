@@ -75,7 +75,7 @@ export type StackRow = {
   readonly nextRunMs?: number
   /** When the state became what it is. */
   readonly sinceMs?: number
-  /** The group of the overview that it belongs to, where a filter asks for it; `none` if it needs no user. */
+  /** Of the group of the overview that it belongs to, where a filter asks for it; `none` if it needs no user. */
   readonly attention?: string
 }
 
