@@ -5,10 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
 import { checkLooks } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { runRowOf, stackRowOf, startConsolePage } from '../support/console-page.ts'
+import { eventually } from '../support/eventually.ts'
 
 const stacks = 10_000
 
@@ -166,6 +167,86 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
     await dialog.getByRole('button', { name: 'Back' }).click()
     await page.getByRole('button', { name: 'Select all 1,000' }).click()
     await page.getByText('All 1,000 that match are selected').waitFor()
+  })
+
+  test('the result of a bulk action lists failures first, and the rest when it is asked for', async () => {
+    await open('stacks')
+    await page.getByRole('checkbox', { name: 'Select team-00/service-00000' }).check()
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('applies the changes to the real infrastructure').waitFor()
+    // Every third has failed: 1,100 of 3,300.
+    const results = Array.from({ length: 3_300 }, (_, index) =>
+      index % 3 === 0
+        ? { key: `a/s${index}`, ok: false, code: 409, reason: 'Conflict', message: 'the Stack is suspended' }
+        : { key: `a/s${index}`, ok: true, message: 'run requested' },
+    )
+    await page.route('**/api/bulk', route => route.fulfill({ json: { results } }))
+    await dialog.getByRole('button', { name: 'Run 1 Stack' }).click()
+    await dialog.getByText('2,200 done, 1,100 failed').waitFor()
+    await page.unroute('**/api/bulk')
+    const [failed, done] = [dialog.locator('.results').first(), dialog.locator('details .results')]
+    equal(await failed.locator('li').count(), 1_000)
+    equal(await failed.locator('li .badge', { hasText: 'Failed' }).count(), 1_000)
+    await dialog.getByText('1,000 of 1,100 are listed.').waitFor()
+    await dialog.getByRole('button', { name: 'Show 100 more' }).first().click()
+    equal(await failed.locator('li').count(), 1_100)
+    await dialog.getByText('Done: 2,200').click()
+    equal(await done.locator('li').count(), 100)
+    await dialog.getByRole('button', { name: 'Show 100 more' }).click()
+    equal(await done.locator('li').count(), 200)
+    await dialog.locator('footer').getByRole('button', { name: 'Close' }).click()
+  })
+
+  test('a group of the overview leads to exactly its Stacks, and the tile to all of them', async () => {
+    /** The number of a link of the overview, and of the rows that it leads to. */
+    const numbers = async (link: Locator) => {
+      await page.goto(console_.url)
+      await page.getByText('Needs attention').waitFor()
+      const number = /[\d,]+/.exec((await link.locator('strong, .tile-value').textContent()) ?? '')?.[0]
+      await link.click()
+      await page.waitForURL(/filter=/)
+      await page.locator('tbody tr:not(.placeholder)').first().waitFor()
+      return [number, ((await page.locator('.total').textContent()) ?? '').replace(' of 10,000', '')] as const
+    }
+    const groups = page.locator('.attention > li')
+    await page.goto(console_.url)
+    await groups.nth(3).waitFor()
+    deepEqual(await groups.locator('> .badge').allInnerTexts(), ['Failed', 'Awaiting approval', 'Stuck', 'Drifted'])
+    const links = [0, 1, 2, 3].map(index => groups.nth(index).locator('a').first())
+    // Once a minute more Stacks are stuck.
+    for (const link of [...links, page.getByRole('link', { name: /^Need attention/ })])
+      await eventually(async () => {
+        const [number, rows] = await numbers(link)
+        return number !== undefined && number === rows
+      }, 'as many rows as the overview counts')
+  })
+
+  test('Recent Runs have headings; a row leads to its Run, and the name of its Stack to the Stack', async () => {
+    await page.goto(console_.url)
+    const table = page.getByRole('table')
+    await table.waitFor()
+    deepEqual(await table.locator('th').allInnerTexts(), ['Phase', 'Stack', 'Run', 'Plan', 'Duration', 'Updated'])
+    const row = table.locator('tbody tr').first()
+    const name = (await row.locator('.row-link').getAttribute('title')) ?? ''
+    await row.click({ position: { x: 5, y: 5 } })
+    await page.waitForURL(`${console_.url}runs/${name}`)
+    await page.goBack()
+    await row.getByRole('link', { name: /^team-/ }).click()
+    await page.waitForURL(`${console_.url}stacks/${name.replace(/-1$/, '')}`)
+  })
+
+  test('a table is not higher than its rows, and a phone shows whether a Run plans or applies', async () => {
+    await open('runs?filter=name:service-00001-1')
+    const box = await page.locator('.table-scroll').boundingBox()
+    ok(box && box.height < 100, `${box?.height} px`)
+    await page.setViewportSize({ width: 360, height: 740 })
+    await page.locator('.card', { hasText: 'Apply' }).waitFor()
+    await open('runs?filter=name:service-00000-1')
+    await page.locator('.card', { hasText: 'Plan' }).waitFor()
+    await page.goto(console_.url)
+    await page.locator('.run-list').getByText('Plan #1').first().waitFor()
+    await page.setViewportSize({ width: 1280, height: 800 })
   })
 
   test('tabs share one stream; when its tab closes, another continues it', async () => {

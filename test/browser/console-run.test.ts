@@ -33,6 +33,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await makeStack('marked', shell(`printf '${esc}[31mred${esc}[0m <b onclick=x>bold</b> <script>window.hacked=1</script>\\n'; echo done`))
     await makeStack('many', shell(`seq -f 'line %.0f of many, with some text' 1 ${manyLines}`))
     await makeStack('live', shell(`i=0; while ! test -e ${stopFile}; do i=$((i+1)); echo "tick $i"; sleep 0.05; done`))
+    await makeStack('long', shell("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo after"))
     await makeStack('broken', shell('echo no luck; exit 1'))
     proxy = await startProxy(Number(new URL(app.httpUrl).port))
     browser = await launchChromium()
@@ -82,7 +83,9 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await open(await runIn('marked', ['Succeeded']))
     deepEqual(await page.locator('.timeline-label').allTextContents(), ['Queue', 'Start', 'Prepare', 'Plan', 'Apply'])
     match((await page.locator('.timeline .number').last().textContent()) ?? '', /^\d+ms$|^\d\.\d+s$/)
-    await page.getByText('Peak memory').waitFor()
+    // Without a cgroup its programs have ended before the first sample.
+    await page.getByText(/^Peak memory$|^not measured: /).waitFor()
+    equal(await page.locator('.facts').getByText('0 B', { exact: true }).count(), 0)
     const red = page.locator('.log .ansi-red')
     equal(await red.textContent(), 'red')
     const lines = await shownLines()
@@ -184,6 +187,61 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     equal(readFileSync(await download.path(), 'utf8'), copied)
   })
 
+  /** Of the log that is shown: rows of its lines beyond where they were expected to end, and how far it is from its end. */
+  const layout = () =>
+    page.locator('.log').evaluate(log => {
+      const bottom = (selector: string) => (log.querySelector(selector) as HTMLElement).getBoundingClientRect().bottom
+      const { scrollTop, scrollHeight, clientHeight, scrollWidth, clientWidth } = log
+      return {
+        rowsTooMany: Math.round((bottom('.log-shown') - bottom('.log-all')) / 20) + 0,
+        belowPx: Math.round(scrollHeight - scrollTop - clientHeight),
+        sidewaysPx: scrollWidth - clientWidth,
+      }
+    })
+
+  test('lines are wrapped on request, in the next log too; the line of the address stays in its place, and the end is reached', async () => {
+    await page.setViewportSize({ width: 360, height: 740 })
+    const run = await runIn('many', ['Succeeded'])
+    await open(run, '#L50000')
+    await page.getByText(/^100,0\d\d lines$/).waitFor()
+    const target = page.locator('.log-line.target')
+    await target.waitFor()
+    const placePx = async () => ((await target.boundingBox())?.y ?? 0) - ((await page.locator('.log').boundingBox())?.y ?? 0)
+    const beforePx = await placePx()
+    ok((await layout()).sidewaysPx > 0)
+    await page.getByRole('button', { name: 'Wrap', pressed: false }).click()
+    await page.locator('.log.wrapped').waitFor()
+    // All lines above it have more rows now.
+    ok(Math.abs((await placePx()) - beforePx) < 2, `${beforePx} px before, ${await placePx()} px after`)
+    equal((await layout()).sidewaysPx, 0)
+    await open(run, '#L77777')
+    await page.getByRole('button', { name: 'Wrap', pressed: true }).waitFor()
+    await target.waitFor()
+    equal(await target.locator('.log-number').textContent(), '77777')
+    const [log, line] = [await page.locator('.log').boundingBox(), await target.boundingBox()]
+    ok(log && line && line.y >= log.y && line.y + line.height <= log.y + log.height, JSON.stringify({ log, line }))
+    equal(line.height, 40)
+    await page.locator('.log').evaluate(element => element.scrollTo({ top: element.scrollHeight }))
+    await page.locator('.log-line', { hasText: 'line 100000 of many' }).waitFor()
+    deepEqual(await layout(), { rowsTooMany: 0, belowPx: 0, sidewaysPx: 0 })
+    ok((await page.locator('.log-line').count()) < 60)
+    await page.getByRole('button', { name: 'Wrap' }).click()
+    await page.setViewportSize({ width: 1280, height: 900 })
+  })
+
+  test('a line of megabytes is shown in part, and what is missing is stated', async () => {
+    await open(await runIn('long', ['Succeeded']))
+    const line = page.locator('.log-line', { hasText: 'xxxxx' }).first()
+    await line.getByText(/… 14,\d{3} more characters: wrap lines to read them$/).waitFor()
+    await page.getByRole('button', { name: 'Wrap' }).click()
+    await line.getByText('line cut at 16 KiB').waitFor()
+    equal(await line.getByText('more characters').count(), 0)
+    await page.locator('.log').evaluate(element => element.scrollTo({ top: element.scrollHeight }))
+    await page.locator('.log-line', { hasText: 'after' }).waitFor()
+    deepEqual(await layout(), { rowsTooMany: 0, belowPx: 0, sidewaysPx: 0 })
+    await page.getByRole('button', { name: 'Wrap' }).click()
+  })
+
   test('the attempts at the same work lead to each other', async () => {
     await runIn('broken', ['Failed'])
     const retry = await eventually(
@@ -200,13 +258,28 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.locator('.log').getByText('no luck').waitFor()
   })
 
+  test('all controllers of the process are listed, with the latency of those that reconcile', async () => {
+    await runIn('many', ['Succeeded'])
+    await page.goto(`${base()}/console/controllers`)
+    for (const name of ['stack', 'dispatch', 'disruption', 'disruption-budgets', 'oarlock-stores'])
+      await page.getByRole('cell', { name, exact: true }).waitFor()
+    const stack = page.locator('tbody tr', { has: page.getByRole('cell', { name: 'stack', exact: true }) })
+    // It is read again every 10 s.
+    await stack
+      .locator('td')
+      .last()
+      .getByText(/\d(ms|s)$/)
+      .waitFor()
+    await page.getByText('controller_runtime_reconcile_time_seconds').waitFor()
+  })
+
   test('the pool of a Run has its own page, with its size over time', async () => {
     await open(await runIn('many', ['Succeeded']))
     await page.getByRole('link', { name: 'default', exact: true }).click()
     await page.waitForURL(/console\/pools\/default$/)
     await page.getByText(/^0 to \d+ workers, 1 Run at a time each$/).waitFor()
     // The second sample of the history is there after 20 s.
-    await page.getByRole('img', { name: /^Workers: desired \d+, registered \d+, busy \d+$/ }).waitFor({ timeout: 30_000 })
+    await page.getByRole('img', { name: /^Workers, highest in 10s: desired \d+, registered \d+, busy \d+$/ }).waitFor({ timeout: 30_000 })
     deepEqual(await violationsOf(page), [])
     await page.getByRole('button', { name: 'Day' }).click()
     await page.waitForURL(/pools\/default\?period=day$/)
@@ -217,6 +290,31 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
       await open((await runsOf(stack))[0] as Run)
       await page.locator('.actions').waitFor()
     })
+  })
+
+  test('the dialog of a destruction stays when its Stack has disappeared, and states that', async () => {
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await page.goto(`${base()}/console/stacks/a/marked`)
+    for (const [action, sentence] of [
+      ['Run', 'Plans the current source and inputs and applies the changes to the real infrastructure'],
+      ['Plan', 'the real infrastructure stays as it is'],
+      ['Refresh the state', 'corrects the stored state and the outputs'],
+      ['Suspend', 'No Run starts until the Stack is resumed'],
+    ] as const) {
+      await page.getByRole('button', { name: action, exact: true }).click()
+      await page.getByRole('dialog').getByText(sentence).waitFor()
+      await page.keyboard.press('Escape')
+    }
+    await page.getByRole('button', { name: 'Destroy', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Plan the destruction' }).click()
+    await dialog.getByLabel(/Type marked to confirm/).fill('marked')
+    await dialog.getByRole('button', { name: 'Destroy', exact: true }).click()
+    await dialog.getByText('Stack a/marked is destroyed and deleted.').waitFor()
+    deepEqual(await violationsOf(page), [])
+    equal(await dialog.getByRole('link', { name: 'All Stacks' }).getAttribute('href'), '/console/stacks')
+    await dialog.locator('footer').getByRole('button', { name: 'Close' }).click()
+    await page.getByText('Stack a/marked is deleted').waitFor()
   })
 
   test('no script failed, and nothing violated the Content-Security-Policy', () => {

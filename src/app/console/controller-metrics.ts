@@ -8,29 +8,40 @@ type Sample = {
   readonly metricName?: string
 }
 
-/** The controllers of this process, with how long their reconciles take, as its metrics have them. */
-export async function readControllerMetrics(registry: Registry): Promise<ControllerRow[]> {
+/**
+ * The controllers of this process, also those that have had nothing to do yet, with how long their reconciles take, as its metrics have them.
+ * @param loops names of those that do not reconcile single objects: they have no such metrics.
+ */
+export async function readControllerMetrics(registry: Registry, loops: readonly string[]): Promise<ControllerRow[]> {
   const samples = async (name: string): Promise<readonly Sample[]> => (await registry.getSingleMetric(name)?.get())?.values ?? []
-  const [times, errors, depths] = await Promise.all(
-    ['controller_runtime_reconcile_time_seconds', 'controller_runtime_reconcile_errors_total', 'workqueue_depth'].map(samples),
+  const [known, times, errors, depths] = await Promise.all(
+    [
+      'controller_runtime_max_concurrent_reconciles',
+      'controller_runtime_reconcile_time_seconds',
+      'controller_runtime_reconcile_errors_total',
+      'workqueue_depth',
+    ].map(samples),
   )
   const sumOf = (all: readonly Sample[] | undefined, controller: string) =>
     (all ?? []).filter(({ labels }) => labels.controller === controller).reduce((sum, { value }) => sum + value, 0)
-  const names = new Set((times ?? []).map(({ labels }) => String(labels.controller)))
-  return [...names].map(name => {
+  const names = new Set((known ?? []).map(({ labels }) => String(labels.controller)))
+  const rows = [...names].map(name => {
     const own = (times ?? []).filter(({ labels }) => labels.controller === name)
     const reconciles = own.find(({ metricName }) => metricName?.endsWith('_count'))?.value ?? 0
     const buckets = own.flatMap(({ labels: { le }, value, metricName }) =>
       metricName?.endsWith('_bucket') ? [{ upToSeconds: le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le), count: value }] : [],
     )
     return {
-      ...{ key: `process/${name}`, name, holder: 'this process', reconciles },
+      ...{ ...ownRow(name), reconciles },
       ...{ errors: sumOf(errors, name), queued: sumOf(depths, name) },
       ...quantile('p50Ms', buckets, reconciles * 0.5),
       ...quantile('p99Ms', buckets, reconciles * 0.99),
     }
   })
+  return [...rows, ...loops.filter(name => !names.has(name)).map(ownRow)]
 }
+
+const ownRow = (name: string): ControllerRow => ({ key: `process/${name}`, name, holder: 'this process' })
 
 /** The bound of the first bucket that has the rank: an upper limit, as exact as the buckets are. Nothing if there is none. */
 function quantile(name: 'p50Ms' | 'p99Ms', buckets: readonly { readonly upToSeconds: number; readonly count: number }[], rank: number) {

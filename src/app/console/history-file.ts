@@ -2,7 +2,7 @@ import { appendFileSync, readFileSync, renameSync, statSync, writeFileSync } fro
 import { History, type HistoryEntry } from '../../console/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 
-/** Beyond this the file is written again, with what the history keeps: 1,800 samples of one pool are 0.5 MB. */
+/** Beyond this the file is written again, with what the history keeps: a day of samples is 0.7 MB with one pool and 14 MB with 60, which takes 70 ms. */
 const maxAppendedBytes = 1024 * 1024
 /** A larger file is not one of ours. */
 const maxFileBytes = 64 * 1024 * 1024

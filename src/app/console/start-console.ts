@@ -63,7 +63,7 @@ export function startConsole(options: StartConsoleOptions): StartedConsole {
   const monitor = new FleetMonitor(sources, scaling => file.add({ atMs: scaling.atMs, scaling }))
   const showOwnControllers = (opened: Projections) => {
     if (!registry) return
-    readControllerMetrics(registry).then(
+    readControllerMetrics(registry, manager.taskNames).then(
       rows => opened.setOwnControllers(rows),
       error => log.warn({ err: error }, 'the console does not show the latency of controllers'),
     )

@@ -14,6 +14,7 @@ test('the last hour has a value for each 10 s, and a day has one for each minute
   const hour = history.facts(nowMs, 60)
   deepEqual([hour.timesMs.length, hour.series.workers?.at(-1), hour.series.runsSucceeded?.at(-1)], [360, 719, 1])
   deepEqual([hour.series.busyWorkers?.[0], hour.series.busyWorkers?.at(-1)], [null, 2])
+  deepEqual([hour.everyMs, history.facts(nowMs, 1_440).everyMs], [10_000, 60_000])
   const day = history.facts(nowMs, 1_440)
   deepEqual([day.timesMs.length, day.series.workers?.at(-1), day.series.runsSucceeded?.at(-1)], [120, 719, 6])
 })

@@ -110,5 +110,5 @@ function seriesOf({ samples, everyMs }: Level, nameOf: (name: string) => string 
     timesMs.push(atMs)
     for (const [name, list] of series) list.push(values[name] ?? null)
   }
-  return { timesMs, series: Object.fromEntries([...series].map(([name, list]) => [names.get(name) as string, list])) }
+  return { everyMs, timesMs, series: Object.fromEntries([...series].map(([name, list]) => [names.get(name) as string, list])) }
 }

@@ -1,4 +1,5 @@
 import { filterFields, matchesFilter, parseFilter, type StackRow } from '../protocol/index.ts'
+import { withAttention } from './attention.ts'
 import type { Projections } from './projections.ts'
 
 type Visible = { readonly all: true } | { readonly all: false; readonly namespaces: ReadonlySet<string> }
@@ -8,11 +9,12 @@ export function matchingStacks(
   { tables }: Pick<Projections, 'tables'>,
   { filter, stacks }: { readonly filter?: string; readonly stacks?: readonly { readonly key: string }[] },
   visible: Visible,
+  nowMs: number,
 ): StackRow[] {
   const parsed = parseFilter(filter ?? '', filterFields.stacks)
   const named = stacks && new Set(stacks.map(({ key }) => key))
   const found: StackRow[] = []
-  for (const row of tables.stacks.values()) {
+  for (const row of withAttention(tables.stacks.values(), parsed, nowMs)) {
     if (!visible.all && !visible.namespaces.has(row.namespace)) continue
     if (named ? named.has(row.key) : matchesFilter(row, parsed)) found.push(row)
   }

@@ -1,7 +1,11 @@
-import { deepEqual } from 'node:assert/strict'
+import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RunRow, StackRow, StackState, WorkerRow } from '../protocol/index.ts'
+import { matchingStacks } from './matching-stacks.ts'
 import { overviewOf } from './overview.ts'
+import type { RowTables } from './projections.ts'
+import { RowTable } from './row-table.ts'
+import { tableView } from './table-view.ts'
 
 const nowMs = Date.parse('2026-06-01T10:00:00Z')
 const hourMs = 3_600_000
@@ -56,10 +60,39 @@ test('the most urgent is first: failed, awaiting approval, stuck, drifted; the r
 test('a group has the time and the message of the Stack that has had it longest, and names ten', () => {
   const stacks = Array.from({ length: 12 }, (_, index) => stack(`a/s${index}`, 'Failed', `${index} errors`, { sinceMs: nowMs - index }))
   const [group] = of(stacks).attention
-  deepEqual(
-    [group?.count, group?.sinceMs, group?.message, group?.filter, group?.stacks.length],
-    [12, nowMs - 11, '11 errors', 'state:failed reason:Failed', 10],
-  )
+  deepEqual([group?.count, group?.sinceMs, group?.message, group?.stacks.length], [12, nowMs - 11, '11 errors', 10])
+})
+
+test('the filter of a group shows its Stacks and no others, in the table and for an action on many', () => {
+  const longAgo = { sinceMs: nowMs - hourMs - 1 }
+  const stacks = [
+    stack('a/denied', 'Failed', 'AccessDenied in bucket "one"', { reason: 'EngineFailed' }),
+    stack('a/denied-too', 'Failing', 'AccessDenied in bucket "two"', { reason: 'EngineFailed' }),
+    stack('a/syntax', 'Failed', 'a number is required', { reason: 'EngineFailed' }),
+    stack('a/retries', 'Failing', 'the engine timed out', { reason: 'EngineFailed' }),
+    stack('a/stuck', 'Working', '', { reason: 'Running', ...longAgo }),
+    stack('a/works', 'Working', '', { reason: 'Running' }),
+    stack('a/deleting', 'Deleting', '', { reason: 'Running', ...longAgo }),
+    stack('a/ready', 'Ready', '', longAgo),
+  ]
+  const stacksTable = new RowTable<StackRow>()
+  for (const row of stacks) stacksTable.set(row)
+  const tables = { stacks: stacksTable } as unknown as RowTables
+  const shown = (filter: string) => tableView('stacks', stacks, { filter }, nowMs).rows.map(({ key }) => key)
+  const { attention, needAttention } = of(stacks)
+  equal(attention.length, 4)
+  for (const { filter, count, stacks: named } of attention) {
+    const keys = named.map(({ namespace, name }) => `${namespace}/${name}`).sort()
+    deepEqual([shown(filter), count], [keys, keys.length])
+    deepEqual(
+      matchingStacks({ tables }, { filter }, { all: true }, nowMs)
+        .map(({ key }) => key)
+        .sort(),
+      keys,
+    )
+  }
+  deepEqual([needAttention.stacks, needAttention.groups], [shown('-attention:none').length, 4])
+  deepEqual(shown('attention:stuck-*'), ['a/deleting', 'a/stuck'])
 })
 
 test('Stacks by state, the queue and the workers are counted, and the latest Runs are first', () => {

@@ -1,10 +1,9 @@
 import type { AttentionGroup, AttentionKind, OverviewFacts, RunRow, StackRow, WorkerRow } from '../protocol/index.ts'
+import { attentionCause, attentionOf, attentionValue } from './attention.ts'
 
 const maxGroups = 50
 const maxNamedStacks = 10
 const maxRecentRuns = 20
-/** A Stack that has been working for longer has no progress that a user would expect. */
-const stuckAfterMs = 60 * 60_000
 
 const order: readonly AttentionKind[] = ['Failed', 'AwaitingApproval', 'Stuck', 'Drifted']
 
@@ -23,15 +22,16 @@ export function overviewOf({
   const states: Partial<Record<StackRow['state'], number>> = {}
   const groups = new Map<string, StackRow[]>()
   let count = 0
+  let needAttention = 0
   for (const stack of stacks) {
     count++
     states[stack.state] = (states[stack.state] ?? 0) + 1
-    const kind = attentionOf(stack, nowMs)
-    if (!kind) continue
-    const key = `${kind}\n${stack.reason}\n${kind === 'Failed' ? withoutParticulars(stack) : ''}`
-    const group = groups.get(key)
+    const cause = attentionCause(stack, nowMs)
+    if (cause === undefined) continue
+    needAttention++
+    const group = groups.get(cause)
     if (group) group.push(stack)
-    else groups.set(key, [stack])
+    else groups.set(cause, [stack])
   }
   let length = 0
   let oldestMs: number | undefined
@@ -51,8 +51,9 @@ export function overviewOf({
   return {
     stacks: count,
     states,
-    attention: [...groups.values()]
-      .map(group => attentionGroup(group, nowMs))
+    needAttention: { stacks: needAttention, groups: groups.size },
+    attention: [...groups]
+      .map(([cause, group]) => attentionGroup(cause, group, nowMs))
       .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.count - a.count || (a.reason < b.reason ? -1 : 1))
       .slice(0, maxGroups),
     queue: { length, ...(oldestMs !== undefined && { oldestMs }) },
@@ -61,19 +62,9 @@ export function overviewOf({
   }
 }
 
-function attentionOf({ state, sinceMs, plan, isStalled }: StackRow, nowMs: number): AttentionKind | undefined {
-  if (state === 'Deleting' && plan) return 'AwaitingApproval'
-  if (state === 'Deleting' && isStalled) return 'Failed'
-  if (state === 'Failed' || state === 'Failing' || state === 'EngineNotFound') return 'Failed'
-  if (state === 'AwaitingApproval' || state === 'Drifted') return state
-  const isWorking = state === 'Working' || state === 'Pending' || state === 'Deleting'
-  return isWorking && sinceMs !== undefined && nowMs - sinceMs > stuckAfterMs ? 'Stuck' : undefined
-}
-
-function attentionGroup(group: StackRow[], nowMs: number): AttentionGroup {
+function attentionGroup(cause: string, group: StackRow[], nowMs: number): AttentionGroup {
   const sorted = group.sort((a, b) => (a.sinceMs ?? nowMs) - (b.sinceMs ?? nowMs) || (a.key < b.key ? -1 : 1))
   const first = sorted[0] as StackRow
-  const states = [...new Set(sorted.map(({ state }) => state))].sort()
   return {
     kind: attentionOf(first, nowMs) as AttentionKind,
     reason: first.reason,
@@ -85,14 +76,8 @@ function attentionGroup(group: StackRow[], nowMs: number): AttentionGroup {
       name,
       ...(plan && { plan: { add: plan.add, change: plan.change, destroy: plan.destroy } }),
     })),
-    filter: `state:${states.join(',').toLowerCase()} reason:${first.reason}`,
+    filter: `attention:${attentionValue(cause)}`,
   }
 }
-
-/** The message without what differs although the error is the same: names of Runs and of the Stack, quoted text, digests and digits. */
-const withoutParticulars = ({ message, namespace, name }: StackRow) =>
-  message
-    .replace(/"[^"]*"|'[^']*'|\bRun [a-z0-9.-]*\d|\b[0-9a-f]{7,}\b|\d+/g, '*')
-    .replace(/[\w.-]+/g, word => (word === name || word === namespace ? '*' : word))
 
 const latestOf = ({ finishedMs, startedMs, createdMs }: RunRow) => finishedMs ?? startedMs ?? createdMs

@@ -21,7 +21,7 @@ const lease = (name: string, holderIdentity: string, more: object = {}) => ({
   spec: { holderIdentity, renewTime: new Date(nowMs).toISOString(), leaseDurationSeconds: 15, leaseTransitions: 1 },
 })
 
-test('members of a ring show how many buckets they hold, and another number when the ring has changed', () => {
+test('members of a ring show how many buckets they hold, and another number when the ring has changed; outside a ring a Lease without a holder is listed', () => {
   const ringOf = (ofFirst: number) => {
     const ring = unknownRing(3)
     for (const slots of [ring.homes, ring.targets, ring.holders]) slots.fill(1).fill(0, 0, ofFirst)
@@ -33,6 +33,8 @@ test('members of a ring show how many buckets they hold, and another number when
     ['stacks-0', lease('stacks-0', 'a.1')],
     ['stacks-1', lease('stacks-1', 'b.1')],
     ['other', lease('other', 'c', { labels: {} })],
+    ['released', lease('released', '', { labels: {} })],
+    ['stacks-2', lease('stacks-2', '')],
   ])
   let report: (object: object) => void = () => {}
   const leases = {
@@ -49,6 +51,7 @@ test('members of a ring show how many buckets they hold, and another number when
   const shown = () => [...tables.controllers.values()].map(({ name, ring, buckets }) => [name, ring, buckets]).sort()
   const members = (first: number) => [
     ['other', undefined, undefined],
+    ['released', undefined, undefined],
     ['stacks-0', 'stacks', first],
     ['stacks-1', 'stacks', 1_024 - first],
   ]

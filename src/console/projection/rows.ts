@@ -149,16 +149,16 @@ export function tenantRow({ metadata, spec, status }: Tenant): TenantRow {
   }
 }
 
-/** Undefined for the Lease of a worker. @param member of a ring: the buckets that it holds. */
+/** Undefined for the Lease of a worker, and in a ring for one without a holder. @param member of a ring: the buckets that it holds. */
 export function controllerRow({ metadata, spec }: KubeObject<LeaseBody>, member?: { readonly buckets: number }): ControllerRow | undefined {
-  if (metadata.labels?.[labels.pool] !== undefined || !spec?.holderIdentity) return undefined
   const ring = metadata.labels?.[ringLabel]
+  if (metadata.labels?.[labels.pool] !== undefined || !spec || (ring !== undefined && !spec.holderIdentity)) return undefined
   return {
     ...(ring !== undefined && { ring }),
     ...member,
     key: `${metadata.namespace}/${metadata.name}`,
     name: metadata.name,
-    holder: spec.holderIdentity,
+    holder: spec.holderIdentity ?? '',
     renewedMs: Date.parse(spec.renewTime ?? metadata.creationTimestamp),
     leaseDurationMs: (spec.leaseDurationSeconds ?? 0) * 1_000,
     transitions: spec.leaseTransitions ?? 0,

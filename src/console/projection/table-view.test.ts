@@ -4,7 +4,7 @@ import { tableView } from './table-view.ts'
 
 const row = (key: string, state: string, engine: string, resources?: number) => ({ key, name: key, state, engine, resources })
 const rows = [row('d', 'Ready', 'helm', 3), row('b', 'Failed', 'helm', 1), row('a', 'Ready', 'tofu'), row('c', 'Ready', 'tofu', 3)]
-const keysOf = (query: Parameters<typeof tableView>[2]) => tableView('stacks', rows, query).rows.map(({ key }) => key)
+const keysOf = (query: Parameters<typeof tableView>[2]) => tableView('stacks', rows, query, 0).rows.map(({ key }) => key)
 
 test('rows are sorted in both directions; equal ones by key, those without a value last', () => {
   deepEqual(keysOf({}), ['a', 'b', 'c', 'd'])
@@ -19,7 +19,7 @@ test('a page is a part of the rows; beyond the end it is the last one', () => {
 })
 
 test('counts of a field are of the rows that the other terms of the filter match', () => {
-  const { facts } = tableView('stacks', rows, { filter: 'state:failed engine:helm' })
+  const { facts } = tableView('stacks', rows, { filter: 'state:failed engine:helm' }, 0)
   deepEqual([facts.total, facts.all], [1, 4])
   deepEqual(facts.counts.state, { Failed: 1, Ready: 1 })
   deepEqual(facts.counts.engine, { helm: 1 })
@@ -27,7 +27,7 @@ test('counts of a field are of the rows that the other terms of the filter match
 })
 
 test('an invalid filter shows no row, and why', () => {
-  const { facts, rows: shown } = tableView('stacks', rows, { filter: 'color:red' })
+  const { facts, rows: shown } = tableView('stacks', rows, { filter: 'color:red' }, 0)
   deepEqual(shown, [])
   match(facts.invalid ?? '', /unknown field "color"/)
 })

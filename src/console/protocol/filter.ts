@@ -11,7 +11,7 @@ export class FilterError extends Error {
 
 /** The fields of each table, with what their values are. */
 export const filterFields = {
-  stacks: ['namespace', 'name', 'tenant', 'engine', 'pool', 'state', 'reason', 'phase', 'label', 'suspended'],
+  stacks: ['namespace', 'name', 'tenant', 'engine', 'pool', 'state', 'reason', 'phase', 'label', 'suspended', 'attention'],
   runs: ['namespace', 'name', 'stack', 'tenant', 'engine', 'type', 'trigger', 'phase', 'reason', 'pool', 'worker'],
   queue: ['namespace', 'name', 'stack', 'tenant', 'engine', 'type', 'trigger', 'reason', 'pool'],
   workers: ['name', 'pool', 'phase', 'host', 'partition'],

@@ -75,6 +75,8 @@ export type StackRow = {
   readonly nextRunMs?: number
   /** When the state became what it is. */
   readonly sinceMs?: number
+  /** Of the group of the overview that it belongs to, where a filter asks for it; `none` if it needs no user. */
+  readonly attention?: string
 }
 
 export type RunRow = {
@@ -155,6 +157,7 @@ export type TenantRow = {
 export type ControllerRow = {
   readonly key: string
   readonly name: string
+  /** Empty: no process holds the Lease. */
   readonly holder: string
   readonly renewedMs?: number
   readonly leaseDurationMs?: number

@@ -56,6 +56,8 @@ export type TableFacts = {
 export type OverviewFacts = {
   readonly stacks: number
   readonly states: Partial<Record<StackState, number>>
+  /** All that need a user, and the groups that they are in. */
+  readonly needAttention: { readonly stacks: number; readonly groups: number }
   /** What needs a user, the most urgent first; stacks with the same error are one group. At most 50. */
   readonly attention: readonly AttentionGroup[]
   readonly queue: { readonly length: number; readonly oldestMs?: number }
@@ -115,6 +117,8 @@ export type PoolHistoryFacts = HistoryFacts & { readonly scalings: readonly Scal
 
 /** Series over time, by the names of {@link historySeries}, each value the highest of the interval before its time. A missing value is null. */
 export type HistoryFacts = {
+  /** The length of an interval. */
+  readonly everyMs: number
   readonly timesMs: readonly number[]
   readonly series: Readonly<Record<string, readonly (number | null)[]>>
 }

@@ -56,7 +56,7 @@ async function actOnMany({ session, options: { projections, onError }, visibilit
   if (typeof (request.filter ?? '') !== 'string' || !isListOfKeys(request.stacks))
     throw badRequest('the body must have a filter, which is a text, or stacks, which is a list of objects with a key')
   const visible = await visibility.of('stacks', () => [...projections.tables.stacks.values()].map(({ namespace }) => namespace))
-  const rows = matchingStacks(projections, request, visible)
+  const rows = matchingStacks(projections, request, visible, Date.now())
   if (rows.length !== request.expected)
     throw new StatusError('Conflict', `${rows.length} Stacks match now, and ${request.expected} did when you looked: look again`)
   if (rows.length > maxBulk) throw badRequest(`at most ${maxBulk} Stacks at a time, got ${rows.length}: use a narrower filter`)

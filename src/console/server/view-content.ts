@@ -92,7 +92,7 @@ async function contentOf(query: ViewQuery, sources: ViewSources): Promise<ViewCo
       const { rows, isHidden } = await visibleRows(query.kind, tableOf(query.kind, projections), sources)
       if (isHidden) return { error: { code: 'Forbidden', message: `you may not list ${query.kind === 'queue' ? 'Runs' : query.kind}` } }
       const shown = query.kind === 'queue' ? queued(rows) : query.kind === 'tenants' ? withStacks(rows, projections) : rows
-      const { facts, rows: page } = tableView(query.kind, shown, query)
+      const { facts, rows: page } = tableView(query.kind, shown, query, nowMs())
       return { facts, rows: page }
     }
   }

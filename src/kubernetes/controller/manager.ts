@@ -229,6 +229,11 @@ export class Manager {
     this.#readinessChecks.push(check)
   }
 
+  /** Of the controllers, and of the runnables that have a name. */
+  get taskNames(): readonly string[] {
+    return this.#tasks.flatMap(({ name }) => name ?? [])
+  }
+
   /** Adds a controller or runnable. After {@link start} it starts immediately. */
   add(task: Controller | Runnable): void {
     if (task instanceof Controller) {

@@ -1,17 +1,24 @@
 import { type AnsiStyle, plainStyle, readAnsi, type StyledSpan } from './ansi.ts'
 import { ResourceProgress } from './resource-progress.ts'
+import { textColumns } from './text-columns.ts'
 
 /** Part of a log: a phase of its Run. `line` is the index of its first line. */
 export type LogSection = { readonly title: 'Preparing' | 'Planning' | 'Applying'; readonly line: number }
 
 /** `2026-06-01T10:00:00Z `, or as many characters of `-` where the time is unknown. */
 const prefixLength = 21
+/** Of a wrapped line, so many characters are shown: more than the log store keeps of a line (16 KiB and the mark that the rest was dropped). */
+export const maxShownCharacters = 20_000
+/** Of what is shown in place of the rest. */
+const cutNoteColumns = 60
 const sectionTitles = ['Preparing', 'Planning', 'Applying'] as const
 
 /** A log as it arrives, with the time of each line before it. {@link offset} is where to continue in the stored log, which has no times. */
 export class LogLines {
   /** Without control characters. */
   readonly texts: string[] = []
+  /** Of each line, those of what is shown of it. */
+  readonly columns: number[] = []
   /** Milliseconds since the epoch; 0 is unknown. */
   readonly timesMs: number[] = []
   /** The phases that have begun, in their order. Empty for a log that shows none. */
@@ -23,7 +30,8 @@ export class LogLines {
   readonly #spans = new Map<number, readonly StyledSpan[]>()
   readonly #decoder = new TextDecoder()
   #style: AnsiStyle = plainStyle
-  #rest: Uint8Array = new Uint8Array()
+  /** Pieces of the line that has not arrived completely: they are joined once, however many they are. */
+  #rest: Uint8Array[] = []
 
   get length(): number {
     return this.texts.length
@@ -34,21 +42,24 @@ export class LogLines {
   }
 
   push(chunk: Uint8Array): void {
-    const bytes = this.#rest.length === 0 ? chunk : joined(this.#rest, chunk)
-    const end = bytes.lastIndexOf(10) + 1
-    this.#rest = bytes.slice(end)
-    if (end > 0) this.#add(bytes.subarray(0, end))
+    const end = chunk.lastIndexOf(10) + 1
+    if (end > 0) {
+      this.#add(joined([...this.#rest, chunk.subarray(0, end)]))
+      this.#rest = []
+    }
+    if (end < chunk.length) this.#rest.push(chunk.slice(end))
   }
 
   /** A connection was lost: the next chunk begins at {@link offset}. */
   restart(): void {
-    this.#rest = new Uint8Array()
+    this.#rest = []
   }
 
   /** The log has ended: what is left is its last line. */
   end(): void {
-    if (this.#rest.length > prefixLength) this.#add(joined(this.#rest, new Uint8Array([10])))
-    this.#rest = new Uint8Array()
+    const rest = joined(this.#rest)
+    if (rest.length > prefixLength) this.#add(joined([rest, new Uint8Array([10])]))
+    this.#rest = []
   }
 
   #add(bytes: Uint8Array): void {
@@ -71,7 +82,9 @@ export class LogLines {
     }
     this.texts.push(line)
     this.timesMs.push(timeMs)
-    this.progress.add(line, index, timeMs || undefined)
+    const shown = line.slice(0, maxShownCharacters)
+    this.columns.push(textColumns(shown) + (shown === line ? 0 : cutNoteColumns))
+    this.progress.add(shown, index, timeMs || undefined)
     const next = sectionTitles[this.sections.length]
     if (next && (next === 'Preparing' ? index === 0 && line.startsWith('Run ') : line === next))
       this.sections.push({ title: next, line: index })
@@ -87,9 +100,14 @@ function withoutOverwritten(line: string): string {
   return parts.at(-1) ?? ''
 }
 
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length)
-  both.set(a)
-  both.set(b, a.length)
-  return both
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const [first] = parts
+  if (first && parts.length === 1) return first
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
 }

@@ -3,15 +3,19 @@ import { useCallback, useEffect, useRef } from 'preact/hooks'
 import { Command } from '../parts/command.tsx'
 import { formatBytes, formatNumber } from '../parts/format.ts'
 import { useShortcuts } from '../parts/shortcuts.ts'
+import { stored as storedSignal } from '../stored.ts'
 import { connection } from '../stream/tab.ts'
 import { findLines } from './find-lines.ts'
-import { FoldedLines } from './folded-lines.ts'
+import { LineRows } from './line-rows.ts'
 import type { LogReader } from './log-reader.ts'
 import { LogView } from './log-view.tsx'
 
 type Name = { readonly namespace: string; readonly name: string }
 /** `status.log` of a Run that has ended. */
 export type StoredLog = { readonly bytes: number; readonly lines: number; readonly truncated: boolean }
+
+/** Whether long lines continue below, in all logs. */
+const isWrapped = storedSignal('log.wrap', false, (value): value is boolean => typeof value === 'boolean')
 
 /** The log of a Run: it follows, searches, folds phases, and can be copied and downloaded. */
 export function LogPanel({
@@ -34,7 +38,12 @@ export function LogPanel({
   const search = useSignal('')
   const result = useSignal('')
   const field = useRef<HTMLInputElement>(null)
-  const places = useComputed(() => new FoldedLines(count.value, lines.sections, folded.value))
+  const columns = useSignal(0)
+  const places = useComputed(() => {
+    const width = isWrapped.value ? columns.value : 0
+    const rowsOf = width > 0 ? (line: number) => Math.max(1, Math.ceil((lines.columns[line] as number) / width)) : undefined
+    return new LineRows({ length: count.value, sections: lines.sections, folded: folded.value, rowsOf })
+  })
   const matches = useMatches(reader, search.value)
 
   useEffect(() => {
@@ -131,6 +140,16 @@ export function LogPanel({
           <button type="button" class="small" aria-pressed={isFollowing.value} onClick={follow}>
             Follow
           </button>
+          <button
+            type="button"
+            class="small"
+            aria-pressed={isWrapped.value}
+            onClick={() => {
+              isWrapped.value = !isWrapped.peek()
+            }}
+          >
+            Wrap
+          </button>
           <button type="button" class="small" disabled={count.value === 0} onClick={() => void copy()}>
             Copy
           </button>
@@ -143,7 +162,7 @@ export function LogPanel({
         <p class="hint">The log reached its limit ({formatBytes(stored.bytes)}): what followed was dropped, as its last lines say.</p>
       )}
       {count.value > 0 ? (
-        <LogView {...{ lines, count, places, isFollowing, target, folded, search, onLine: link }} />
+        <LogView {...{ lines, count, places, columns, isWrapped, isFollowing, target, folded, search, onLine: link }} />
       ) : (
         <EmptyLog reader={reader} hasStarted={hasStarted} hasEnded={hasEnded} stored={stored} />
       )}

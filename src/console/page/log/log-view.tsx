@@ -1,11 +1,11 @@
 import { type Signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { Component } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { formatNumber, formatTime } from '../parts/format.ts'
+import { formatCount, formatNumber, formatTime } from '../parts/format.ts'
 import { rangesIn } from './find-lines.ts'
-import type { FoldedLines } from './folded-lines.ts'
 import { piecesOf } from './line-pieces.ts'
-import type { LogLines, LogSection } from './log-lines.ts'
+import type { LineRows } from './line-rows.ts'
+import { type LogLines, type LogSection, maxShownCharacters } from './log-lines.ts'
 
 /** Must be that of the style sheet. */
 const rowHeightPx = 20
@@ -13,6 +13,16 @@ const rowHeightPx = 20
 const overscanRows = 10
 /** The lines in the document change after so many rows were scrolled. */
 const stepRows = 10
+
+/**
+ * Of a line that is not wrapped, so many characters are shown: with 40 lines of 16 KiB on a screen a frame of a scroll took 75 ms, and 185 ms with a
+ * colour for every second character.
+ */
+const maxUnwrappedCharacters = 2_000
+/** The text whose width is measured has so many characters. */
+const rulerColumns = 10
+/** Beside the text, on both sides. Must be that of the style sheet. */
+const textPaddingPx = 24
 
 const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 
@@ -30,21 +40,34 @@ export type LogViewProps = LogViewState & {
   readonly lines: LogLines
   /** Number of lines that have arrived. */
   readonly count: Signal<number>
-  readonly places: Signal<FoldedLines>
+  readonly places: Signal<LineRows>
+  readonly isWrapped: Signal<boolean>
+  /** Set to how many columns of text a row has. */
+  readonly columns: Signal<number>
   readonly onLine: (line: number) => void
 }
 
-/** A log of any length of which only the visible lines are in the document. Lines are text, whatever they contain, and are not wrapped: all have one height. */
-export function LogView({ lines, count, places, isFollowing, target, folded, search, onLine }: LogViewProps) {
+/**
+ * A log of any length of which only the visible lines are in the document. Lines are text, whatever they contain. The rows of a wrapped line follow from
+ * its columns, because lines that are not in the document cannot be measured; where a font differs, the lines below move by a row when they are reached.
+ */
+export function LogView({ lines, count, places, columns, isWrapped, isFollowing, target, folded, search, onLine }: LogViewProps) {
   const scroller = useRef<HTMLElement>(null)
+  const ruler = useRef<HTMLElement>(null)
+  /** What stays in its place when lines get other rows: the target if it is visible, or else the line at the top. */
+  const anchor = useRef({ line: 0, belowTopPx: 0 })
   const first = useSignal(0)
   const visible = useSignal(40)
   const lastTop = useRef(0)
+  const hasTarget = useComputed(() => target.value >= 0 && target.value < count.value)
   const measure = () => {
     const element = scroller.current
     if (!element) return
     const { scrollTop, clientHeight, scrollHeight } = element
     const top = Math.floor(scrollTop / rowHeightPx)
+    const targetPx = hasTarget.peek() ? places.peek().rowOf(target.peek()) * rowHeightPx - scrollTop : -1
+    const isTargetVisible = targetPx >= 0 && targetPx < clientHeight
+    anchor.current = isTargetVisible ? { line: target.peek(), belowTopPx: targetPx } : { line: places.peek().lineAt(top), belowTopPx: 0 }
     first.value = Math.floor(top / stepRows) * stepRows
     visible.value = Math.ceil(clientHeight / rowHeightPx) + stepRows
     const isAtEnd = scrollHeight - scrollTop - clientHeight < rowHeightPx
@@ -64,15 +87,30 @@ export function LogView({ lines, count, places, isFollowing, target, folded, sea
       if (isFollowing.peek()) scrollTo(Number.MAX_SAFE_INTEGER)
     })
     observer.observe(scroller.current as Element)
-    return () => observer.disconnect()
+    const text = ruler.current as HTMLElement
+    const columnObserver = new ResizeObserver(() => {
+      const columnPx = (text.firstElementChild as HTMLElement).getBoundingClientRect().width / rulerColumns
+      columns.value = Math.max(1, Math.floor((text.getBoundingClientRect().width - textPaddingPx) / columnPx + 0.01))
+    })
+    columnObserver.observe(text)
+    return () => {
+      observer.disconnect()
+      columnObserver.disconnect()
+    }
   }, [])
   const rows = places.value.rows
+  const rowColumns = isWrapped.value ? columns.value : 0
+  const isFirst = useRef(true)
+  useLayoutEffect(() => {
+    const { line, belowTopPx } = anchor.current
+    if (!isFirst.current) scrollTo(isFollowing.peek() ? Number.MAX_SAFE_INTEGER : places.peek().rowOf(line) * rowHeightPx - belowTopPx)
+    isFirst.current = false
+  }, [rowColumns])
   useLayoutEffect(() => {
     // The user may have scrolled since: that event has not arrived yet.
     measure()
     if (isFollowing.value) scrollTo(Number.MAX_SAFE_INTEGER)
   }, [rows, isFollowing.value])
-  const hasTarget = useComputed(() => target.value >= 0 && target.value < count.value)
   useSignalEffect(() => {
     if (!hasTarget.value) return
     const element = scroller.current as HTMLElement
@@ -83,21 +121,31 @@ export function LogView({ lines, count, places, isFollowing, target, folded, sea
 
   const start = Math.max(0, Math.min(first.value, rows) - overscanRows)
   const end = Math.min(rows, first.value + visible.value + overscanRows)
+  const shown = places.value.linesOf(start, end)
   const digits = String(count.value).length
   return (
     <section
       ref={scroller}
-      class="log"
+      class={`log ${isWrapped.value ? 'wrapped' : ''}`}
       aria-label={`Log, ${formatNumber(count.value)} lines`}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
       tabIndex={0}
       onScroll={measure}
       style={{ '--digits': `${digits}ch`, '--log-height': `${rows * rowHeightPx}px` }}
     >
+      <div class="log-ruler" aria-hidden="true">
+        <span class="log-number" />
+        <span class="log-time" />
+        <span class="log-text" ref={ruler}>
+          <span>{'0'.repeat(rulerColumns)}</span>
+        </span>
+      </div>
       <div class="log-all" style={{ height: `${rows * rowHeightPx}px` }}>
-        <div class="log-shown" style={{ transform: `translateY(${start * rowHeightPx}px)` }}>
-          {Array.from({ length: Math.max(0, end - start) }, (_, at) => {
-            const line = places.value.lineAt(start + at)
+        <div
+          class="log-shown"
+          style={{ transform: `translateY(${shown[0] === undefined ? 0 : places.value.rowOf(shown[0]) * rowHeightPx}px)` }}
+        >
+          {shown.map(line => {
             const section = lines.sections.find(each => each.line === line)
             return (
               <LogLine
@@ -109,6 +157,7 @@ export function LogView({ lines, count, places, isFollowing, target, folded, sea
                 folded={folded}
                 search={search.value}
                 isTarget={line === target.value}
+                isWrapped={isWrapped.value}
                 onLine={onLine}
               />
             )
@@ -127,6 +176,7 @@ type LogLineProps = {
   readonly folded: Signal<ReadonlySet<string>>
   readonly search: string
   readonly isTarget: boolean
+  readonly isWrapped: boolean
   readonly onLine: (line: number) => void
 }
 
@@ -141,10 +191,12 @@ class LogLine extends Component<LogLineProps> {
   }
 }
 
-function renderLine({ lines, line, section, isFolded, folded, search, isTarget, onLine }: LogLineProps) {
+function renderLine({ lines, line, section, isFolded, folded, search, isTarget, isWrapped, onLine }: LogLineProps) {
   const text = lines.texts[line] as string
   const timeMs = lines.timesMs[line] as number
-  const pieces = piecesOf(text, lines.spansOf(line), rangesIn(text, search))
+  const shown = text.slice(0, isWrapped ? maxShownCharacters : maxUnwrappedCharacters)
+  const left = text.length - shown.length
+  const pieces = piecesOf(shown, lines.spansOf(line), rangesIn(shown, search))
   return (
     <div class={`log-line ${isTarget ? 'target' : ''} ${section ? 'phase' : ''}`}>
       <a
@@ -189,6 +241,12 @@ function renderLine({ lines, line, section, isFolded, folded, search, isTarget, 
               {text}
             </span>
           ),
+        )}
+        {left > 0 && (
+          <span class="dim">
+            {' '}
+            … {formatCount(left, 'more character')}: {isWrapped ? 'download the log' : 'wrap lines'} to read them
+          </span>
         )}
         {isFolded && <span class="dim"> … folded</span>}
       </span>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Action, ActionResult, PlanCounts, RunFacts, RunRow } from '../../protocol/index.ts'
-import { ActionForm } from '../parts/actions.tsx'
+import { ActionForm, type Step } from '../parts/actions.tsx'
 import { Badge, PlanChanges } from '../parts/badge.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { formatCount } from '../parts/format.ts'
@@ -19,6 +19,7 @@ export function DestroyDialog({
   stack,
   version,
   runs,
+  isDeleted,
   onClose,
 }: {
   readonly action: Action
@@ -27,11 +28,14 @@ export function DestroyDialog({
   readonly version: string | undefined
   /** Of the Stack, the newest first. */
   readonly runs: readonly RunRow[]
+  /** Whether the Stack has disappeared. */
+  readonly isDeleted: boolean
   readonly onClose: () => void
 }) {
   /** The Runs before the plan was requested. */
   const [known, setKnown] = useState<ReadonlySet<string>>()
   const [problem, setProblem] = useState('')
+  const [step, setStep] = useState<Step['kind']>('confirm')
   const planned = known && runs.find(({ key, type }) => type === 'Plan' && !known.has(key))
   const plan = async () => {
     const before = new Set(runs.map(({ key }) => key))
@@ -45,8 +49,10 @@ export function DestroyDialog({
   }
   return (
     <Dialog title={`${action.label}: ${stack.namespace}/${stack.name}`} onClose={onClose}>
-      {planned ? (
-        <Planned key={planned.key} action={action} stack={stack} version={version} run={planned} onClose={onClose} />
+      {isDeleted ? (
+        <Deleted stack={stack} isDestroyed={step === 'running' || step === 'done'} onClose={onClose} />
+      ) : planned ? (
+        <Planned key={planned.key} action={action} stack={stack} version={version} run={planned} onStep={setStep} onClose={onClose} />
       ) : (
         <>
           <p>First a plan shows what would be destroyed. Nothing is destroyed before you confirm it.</p>
@@ -68,6 +74,34 @@ export function DestroyDialog({
   )
 }
 
+/** @param isDestroyed whether that was requested here: a Stack is deleted only after its resources are destroyed then. */
+function Deleted({
+  stack: { namespace, name },
+  isDestroyed,
+  onClose,
+}: {
+  readonly stack: Name
+  readonly isDestroyed: boolean
+  readonly onClose: () => void
+}) {
+  return (
+    <>
+      <p role="status" class="result">
+        Stack {namespace}/{name} is {isDestroyed ? 'destroyed and deleted' : 'deleted'}.
+      </p>
+      {!isDestroyed && <p>Another user or program deleted it while this dialog was open.</p>}
+      <p>
+        <a href={pathTo(['stacks'])}>All Stacks</a>
+      </p>
+      <footer>
+        <button type="button" class="primary" onClick={onClose}>
+          Close
+        </button>
+      </footer>
+    </>
+  )
+}
+
 type PlanRun = {
   readonly spec?: { readonly planMode?: string }
   readonly status?: { readonly phase?: string; readonly message?: string; readonly plan?: PlanCounts & { readonly digest: string } }
@@ -78,12 +112,14 @@ function Planned({
   stack,
   version,
   run,
+  onStep,
   onClose,
 }: {
   readonly action: Action
   readonly stack: Name
   readonly version: string | undefined
   readonly run: RunRow
+  readonly onStep: (step: Step['kind']) => void
   readonly onClose: () => void
 }) {
   const view = useView<RunFacts>({ kind: 'run', namespace: run.namespace, name: run.name })
@@ -124,6 +160,7 @@ function Planned({
             ? { digest: status.plan.digest, resourceVersion: version, planRun: run.name }
             : { digest: nothingToDestroy, resourceVersion: version }
         }
+        onStep={onStep}
         onClose={onClose}
       />
     </>

@@ -1,10 +1,12 @@
 import type { ComponentType } from 'preact'
-import { type StackFacts, type StackSection, stackSections } from '../../protocol/index.ts'
+import { useRef, useState } from 'preact/hooks'
+import { type Action, type StackFacts, type StackRow, type StackSection, stackSections } from '../../protocol/index.ts'
 import { isSuspendedToo } from '../parts/badge.tsx'
 import { lazy } from '../parts/lazy.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
+import { DestroyDialog } from './destroy-dialog.tsx'
 import { ObjectHeader } from './object-header.tsx'
 import { ObjectState } from './object-state.tsx'
 import { SectionNav } from './section-nav.tsx'
@@ -34,10 +36,53 @@ export function StackPage({
   readonly section?: string
 }) {
   const view = useView<StackFacts>({ kind: 'stack', namespace, name })
+  const [destroying, setDestroying] = useState<Action>()
   const facts = view.facts.value
-  const { row, runs = [] } = facts ?? {}
-  const object = (facts?.object ?? {}) as StackObject
-  if (!row) return <ObjectState kind="Stack" name={`${namespace}/${name}`} error={view.error.value} isRead={facts !== undefined} />
+  const error = view.error.value
+  const wasShown = useRef(false)
+  if (facts?.row) wasShown.current = true
+  const isDeleted = wasShown.current && !facts?.row && (error === undefined ? facts !== undefined : error.code === 'NotFound')
+  const version = (facts?.object as StackObject | undefined)?.metadata?.resourceVersion
+  return (
+    <>
+      {facts?.row ? (
+        <KnownStack facts={facts} row={facts.row} section={section} onDestroy={setDestroying} />
+      ) : isDeleted ? (
+        <Notice title={`Stack ${namespace}/${name} is deleted`}>
+          <p>It was deleted while this page was open.</p>
+          <a href={pathTo(['stacks'])}>All Stacks</a>
+        </Notice>
+      ) : (
+        <ObjectState kind="Stack" name={`${namespace}/${name}`} error={error} isRead={facts !== undefined} />
+      )}
+      {/* Not a part of the Stack that is shown: its result stays when the Stack has disappeared. */}
+      {destroying && (
+        <DestroyDialog
+          action={destroying}
+          stack={{ namespace, name }}
+          version={version}
+          runs={facts?.runs ?? []}
+          isDeleted={isDeleted}
+          onClose={() => setDestroying(undefined)}
+        />
+      )}
+    </>
+  )
+}
+
+function KnownStack({
+  facts,
+  row,
+  section,
+  onDestroy,
+}: {
+  readonly facts: StackFacts
+  readonly row: StackRow
+  readonly section: string
+  readonly onDestroy: (action: Action) => void
+}) {
+  const { namespace, name } = row
+  const object = (facts.object ?? {}) as StackObject
   const known = stackSections.find(each => each === section)
   const Section = known && sections[known][1]
   const { lastRun } = object.status ?? {}
@@ -55,7 +100,7 @@ export function StackPage({
         }))}
       />
       {Section ? (
-        <Section {...{ namespace, name, row, object, runs }} version={`${lastRun?.name} ${lastRun?.phase}`} />
+        <Section {...{ namespace, name, row, object, onDestroy }} runs={facts.runs} version={`${lastRun?.name} ${lastRun?.phase}`} />
       ) : (
         <Notice title={`The page of a Stack has no part ${section}`}>
           <a href={pathTo(['stacks', namespace, name])}>Overview of the Stack</a>

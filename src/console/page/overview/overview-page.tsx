@@ -31,7 +31,7 @@ export function OverviewPage() {
       </Notice>
     )
   if (!facts) return <div class="loading" aria-busy="true" />
-  const { attention, queue, workers, recent, stacks, states } = facts
+  const { attention, needAttention, queue, workers, recent, stacks, states } = facts
   return (
     <div class="overview">
       <h1 class="hidden">Overview</h1>
@@ -47,8 +47,15 @@ export function OverviewPage() {
         ) : (
           <ul class="plain attention">
             {(isAll ? attention : attention.slice(0, shownGroups)).map(group => (
-              <Attention key={`${group.kind} ${group.reason} ${group.message}`} group={group} />
+              <Attention key={group.filter} group={group} />
             ))}
+            {isAll && needAttention.groups > attention.length && (
+              <li>
+                <a href={pathTo(['stacks'], { filter: '-attention:none' })}>
+                  And {formatCount(needAttention.groups - attention.length, 'more group')}: all Stacks that need attention
+                </a>
+              </li>
+            )}
             {!isAll && attention.length > shownGroups && (
               <li>
                 <button type="button" class="quiet" onClick={() => setAll(true)}>
@@ -64,11 +71,9 @@ export function OverviewPage() {
         <Tile label="Stacks" value={stacks} href={pathTo(['stacks'])} note={`${formatNumber(states.Ready ?? 0)} ready`} />
         <Tile
           label="Need attention"
-          value={attention.reduce((sum, { count }) => sum + count, 0)}
-          href={pathTo(['stacks'], {
-            filter: attention.length === 0 ? '' : `reason:${[...new Set(attention.map(({ reason }) => reason))].join(',')}`,
-          })}
-          note={formatCount(attention.length, 'group')}
+          value={needAttention.stacks}
+          href={pathTo(['stacks'], { filter: '-attention:none' })}
+          note={formatCount(needAttention.groups, 'group')}
         />
         <Tile
           label="Queue"

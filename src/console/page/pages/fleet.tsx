@@ -219,7 +219,8 @@ const controllers: TableDefinition<'controllers'> = {
   kind: 'controllers',
   title: 'Controllers',
   about:
-    'Each Lease names the process that leads a controller or holds a part of its keys; the controllers of this process show their reconciles.',
+    'Each Lease names the process that leads its controllers or holds a part of their keys; the controllers of this process show their reconciles.',
+  note: 'Reconciles and latency are those of the controllers in the process of this console. A controller in another process, which a Lease stands for, has them in the metrics of that process: controller_runtime_reconcile_time_seconds.',
   columns: [
     { id: 'name', label: 'Controller or Lease', width: 'minmax(160px, 1fr)', sort: 'name', cell: ({ name }) => name },
     {
@@ -227,7 +228,7 @@ const controllers: TableDefinition<'controllers'> = {
       label: 'Holder',
       width: 'minmax(140px, 2fr)',
       sort: 'holder',
-      cell: ({ holder }) => <span title={holder}>{holder}</span>,
+      cell: ({ holder }) => (holder === '' ? <span class="dim">no process</span> : <span title={holder}>{holder}</span>),
     },
     { id: 'renewed', label: 'Renewed', width: '84px', sort: 'renewedMs', isNumber: true, cell: ({ renewedMs }) => <Age ms={renewedMs} /> },
     {
@@ -257,7 +258,7 @@ const controllers: TableDefinition<'controllers'> = {
     <Lines
       title={name}
       lines={[
-        holder,
+        holder === '' ? 'no process' : holder,
         reconciles === undefined ? (
           <>
             {renewedMs !== undefined && (
@@ -274,7 +275,10 @@ const controllers: TableDefinition<'controllers'> = {
     />
   ),
   cardHeightPx: 88,
-  empty: { title: 'No controller has a Lease', next: 'Controllers in the process of "oarlock up" need none.' },
+  empty: {
+    title: 'No controller is known',
+    next: 'Those of this process are listed some seconds after its start, others with their Lease.',
+  },
 }
 
 const partitions: TableDefinition<'partitions'> = {

@@ -34,11 +34,11 @@ const card = (row: RunRow) => (
       <Badge value={row.phase} />
     </span>
     <span class="card-line dim">
-      <span class="clip">{row.message ?? row.reason ?? `${row.type}, ${formatWords(row.trigger)}`}</span>
+      <span class="clip">{row.message ?? row.reason ?? formatWords(row.trigger)}</span>
       {row.plan && <PlanChanges plan={row.plan} />}
     </span>
     <span class="card-line dim">
-      <span>{[row.engine, row.pool].join(' · ')}</span>
+      <span>{[row.type, row.engine, row.pool].join(' · ')}</span>
       <Age ms={row.createdMs} />
     </span>
   </>

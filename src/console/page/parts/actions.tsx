@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import {
   type Action,
@@ -10,6 +9,7 @@ import {
   signInTooOld,
 } from '../../protocol/index.ts'
 import { RequestError, request } from '../request.ts'
+import { actionEffects } from './action-effects.ts'
 import { Command } from './command.tsx'
 import { Dialog } from './dialog.tsx'
 import { shortDigest } from './format.ts'
@@ -34,8 +34,8 @@ export function Actions({
   readonly target: Target
   readonly version: string
   readonly shown?: Shown
-  /** In place of the usual dialog of an action. */
-  readonly dialogs?: Partial<Record<ActionName, (action: Action, onClose: () => void) => ComponentChildren>>
+  /** Opens a dialog elsewhere, in place of the usual one of an action. */
+  readonly dialogs?: Partial<Record<ActionName, (action: Action) => void>>
 }) {
   const { kind, namespace, name } = target
   const [actions, setActions] = useState<readonly Action[]>()
@@ -78,7 +78,9 @@ export function Actions({
               aria-disabled={!action.enabled}
               aria-describedby={action.why === undefined ? undefined : `why-${action.name}`}
               onClick={() => {
-                if (action.enabled) open.value = action
+                const openElsewhere = dialogs[action.name]
+                if (action.enabled && openElsewhere) openElsewhere(action)
+                else if (action.enabled) open.value = action
               }}
             >
               {action.label}
@@ -90,12 +92,11 @@ export function Actions({
           </li>
         ))}
       </ul>
-      {current &&
-        (dialogs[current.name]?.(current, close) ?? (
-          <Dialog title={`${current.label}: ${nameOf(target)}`} onClose={close}>
-            <ActionForm action={current} target={target} shown={shown} onClose={close} />
-          </Dialog>
-        ))}
+      {current && (
+        <Dialog title={`${current.label}: ${nameOf(target)}`} onClose={close}>
+          <ActionForm action={current} target={target} shown={shown} onClose={close} />
+        </Dialog>
+      )}
     </>
   )
 }
@@ -106,7 +107,7 @@ const isAwaited = ({ name, enabled }: Action) => (name === 'approve' || name ===
 
 export const nameOf = ({ namespace, name }: Target): string => (namespace === undefined ? name : `${namespace}/${name}`)
 
-type Step =
+export type Step =
   | { readonly kind: 'confirm'; readonly message?: string }
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly message: string }
@@ -122,13 +123,16 @@ export function ActionForm({
   target,
   shown,
   onClose,
+  onStep,
 }: {
   readonly action: Action
   readonly target: Target
   readonly shown: Shown
   readonly onClose: () => void
+  /** Called with where it is: of a destruction the object may disappear before the server has answered. */
+  readonly onStep?: (kind: Step['kind']) => void
 }) {
-  const [step, setStep] = useState<Step>({ kind: 'confirm' })
+  const [step, setShownStep] = useState<Step>({ kind: 'confirm' })
   const [confirmation, setConfirmation] = useState('')
   const [reason, setReason] = useState('')
   // What is approved is what was shown when the user chose to, whatever has arrived since.
@@ -141,6 +145,10 @@ export function ActionForm({
   const { namespace, name } = target
   const isDecision = action.name === 'approve' || action.name === 'reject'
   const isOutdated = isDecision && (step.kind === 'confirm' || step.kind === 'failed') && shown.digest !== seen.digest
+  const setStep = (next: Step) => {
+    setShownStep(next)
+    onStep?.(next.kind)
+  }
   const carryOut = async () => {
     setStep({ kind: 'running' })
     const body: ActionRequest = {
@@ -176,6 +184,7 @@ export function ActionForm({
       {hasPlan && (
         <PlanText namespace={namespace ?? ''} runName={seen.planRun ?? ''} digest={seen.digest ?? ''} onShown={() => setPlanShown(true)} />
       )}
+      <p>{actionEffects[action.name]}</p>
       {action.name === 'approve' && seen.digest !== undefined && (
         <p>
           Exactly the plan with digest <code>{shortDigest(seen.digest)}</code>: no other plan is approved.
@@ -183,9 +192,7 @@ export function ActionForm({
       )}
       {action.name === 'reject' && step.kind !== 'done' && (
         <label class="field">
-          <span>
-            This plan is never applied. Another one follows when the Stack changes, or when a user requests one. Why, for others to read:
-          </span>
+          <span>Why, for others to read:</span>
           <input type="text" maxLength={1_000} value={reason} onInput={event => setReason(event.currentTarget.value)} />
         </label>
       )}
@@ -194,8 +201,7 @@ export function ActionForm({
       {isDestructive && step.kind !== 'done' && (
         <label class="field">
           <span>
-            {action.name === 'rollback' ? 'This replaces the state of the Stack.' : 'This destroys what the Stack has made.'} Type{' '}
-            <strong>{name}</strong> to confirm:
+            Type <strong>{name}</strong> to confirm:
           </span>
           <input type="text" autoComplete="off" value={confirmation} onInput={event => setConfirmation(event.currentTarget.value)} />
         </label>

@@ -1,7 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import type { HistoryFacts } from '../../protocol/index.ts'
+import { type HistoryFacts, intervalSeries } from '../../protocol/index.ts'
 import { theme } from '../theme.ts'
+import { formatDuration } from './format.ts'
 
 export type ChartDefinition<Name extends string = string> = {
   readonly title: string
@@ -11,6 +12,7 @@ export type ChartDefinition<Name extends string = string> = {
   readonly atLeast?: number
 }
 
+const isSum = new Set<string>(intervalSeries)
 const heightPx = 110
 /** Times of a shorter history have seconds. */
 const shortSeconds = 600
@@ -61,11 +63,14 @@ function Chart({
     }
   }, [shown.length])
   useEffect(() => plot.current?.setData(data), [facts])
+  const values = `${shown.every(({ name }) => isSum.has(name)) ? '' : 'highest '}in ${formatDuration(facts.everyMs)}`
   const latest = shown.map(({ name, label }) => `${label} ${format(facts.series[name]?.findLast(value => value !== null) ?? 0)}`).join(', ')
   return (
     <figure class="chart">
       <figcaption>
-        <span>{title}</span>
+        <span>
+          <b>{title}</b> {values}
+        </span>
         <span class="legend">
           {shown.map(({ name, label, colour }) => (
             <span key={name}>
@@ -75,7 +80,7 @@ function Chart({
           ))}
         </span>
       </figcaption>
-      <div ref={place} class="plot" role="img" aria-label={`${title}: ${latest}`} />
+      <div ref={place} class="plot" role="img" aria-label={`${title}, ${values}: ${latest}`} />
     </figure>
   )
 }

@@ -18,6 +18,9 @@ import type { RunObject } from './run-object.ts'
 import { runPhases } from './run-phases.ts'
 import { Timeline } from './timeline.tsx'
 
+/** A tick of the kernel's clock. */
+const leastCpuSeconds = 0.01
+
 export function RunPage({ namespace, name }: { readonly namespace: string; readonly name: string }) {
   const view = useView<RunFacts>({ kind: 'run', namespace, name })
   const facts = view.facts.value
@@ -35,6 +38,7 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
     if (hasEnded) reader.end()
   }, [hasEnded])
   const { usage, isolation, outputs = {}, conditions = [] } = status
+  const isSampled = usage !== undefined && usage.peakMemoryBytes > 0
   const current = status.progress?.current
   return (
     <article class="object-page run-page">
@@ -103,10 +107,11 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
               ['Resources', status.resources === undefined ? undefined : formatNumber(status.resources)],
               ['State version', status.stateVersion === undefined ? undefined : formatNumber(status.stateVersion)],
               ['Outputs', Object.keys(outputs).length > 0 && <Outputs outputs={outputs} />],
-              ['CPU time', usage && formatSeconds(usage.cpuSeconds)],
-              ['Peak memory', usage && formatBytes(usage.peakMemoryBytes)],
-              ['Peak processes', usage && formatNumber(usage.peakPids)],
+              ['CPU time', usage && (usage.cpuSeconds < leastCpuSeconds ? '<10ms' : formatSeconds(usage.cpuSeconds))],
+              ['Peak memory', isSampled && formatBytes(usage.peakMemoryBytes)],
+              ['Peak processes', isSampled && formatNumber(usage.peakPids)],
               ['Peak disk', usage?.peakDiskBytes === undefined ? undefined : formatBytes(usage.peakDiskBytes)],
+              ['Memory', isolation && !isSampled && 'not measured: its programs ended before the first sample'],
               ['Isolation', isolation && `${isolation.level}, network ${isolation.network}`],
             ]}
           />

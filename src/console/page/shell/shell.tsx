@@ -61,7 +61,7 @@ export function Shell() {
           {!isNarrow.value && (
             <>
               <ThemeSwitch />
-              <button type="button" class="quiet" aria-label="Keyboard shortcuts" onClick={() => (isHelpOpen.value = true)}>
+              <button type="button" class="quiet" aria-label="Keyboard shortcuts and filters" onClick={() => (isHelpOpen.value = true)}>
                 ?
               </button>
             </>

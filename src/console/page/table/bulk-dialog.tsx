@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { BulkRequest, BulkResult, StackRow } from '../../protocol/index.ts'
+import { actionEffects } from '../parts/action-effects.ts'
 import { Badge, PlanChanges } from '../parts/badge.tsx'
 import { Command } from '../parts/command.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -8,6 +9,8 @@ import { request } from '../request.ts'
 import { type BulkAction, bulkLabels } from './bulk-actions.tsx'
 
 const maxListed = 100
+/** What failed needs the user: it is listed before what is done, and further. */
+const maxListedFailures = 1_000
 
 type Step =
   | { readonly kind: 'confirm' }
@@ -50,6 +53,7 @@ export function BulkDialog({
         <Results results={step.results} onClose={onClose} />
       ) : (
         <>
+          <p>{actionEffects[action]}</p>
           {isAll ? (
             <p>
               Everything that matches {filter === '' ? 'no filter: the whole fleet' : <code>{filter}</code>},{' '}
@@ -90,28 +94,58 @@ export function BulkDialog({
 
 function Results({ results, onClose }: { readonly results: BulkResult['results']; readonly onClose: () => void }) {
   const failed = results.filter(({ ok }) => !ok)
-  // What failed comes first: it needs the user.
-  const sorted = [...failed, ...results.filter(({ ok }) => ok)]
+  const done = results.filter(({ ok }) => ok)
   return (
     <>
       <p role="status">
-        {formatNumber(results.length - failed.length)} done, {formatNumber(failed.length)} failed
+        {formatNumber(done.length)} done, {formatNumber(failed.length)} failed
       </p>
-      <ul class="plain listed results">
-        {sorted.slice(0, maxListed).map(({ key, ok, message }) => (
-          <li key={key}>
-            <span class="clip">{key}</span>
-            <span>{message}</span>
-            <Badge value={ok ? 'Done' : 'Failed'} tone={ok ? 'good' : 'bad'} />
-          </li>
-        ))}
-      </ul>
-      {sorted.length > maxListed && <p>and {formatNumber(sorted.length - maxListed)} more</p>}
+      {failed.length > 0 && (
+        <>
+          <h3>Failed</h3>
+          <ResultList results={failed} most={maxListedFailures} />
+        </>
+      )}
+      {done.length > 0 && (
+        <details open={failed.length === 0}>
+          <summary>Done: {formatNumber(done.length)}</summary>
+          <ResultList results={done} most={maxListed} />
+        </details>
+      )}
       <footer>
         <button type="button" class="primary" onClick={onClose}>
           Close
         </button>
       </footer>
+    </>
+  )
+}
+
+/** The first `most`, the next as many when the user asks for them, and how many are left. */
+function ResultList({ results, most }: { readonly results: BulkResult['results']; readonly most: number }) {
+  const [listed, setListed] = useState(most)
+  const left = results.length - listed
+  return (
+    <>
+      <ul class="plain listed results">
+        {results.slice(0, listed).map(({ key, ok, message }) => (
+          <li key={key}>
+            <span class="clip" title={key}>
+              {key}
+            </span>
+            <span>{message}</span>
+            <Badge value={ok ? 'Done' : 'Failed'} tone={ok ? 'good' : 'bad'} />
+          </li>
+        ))}
+      </ul>
+      {left > 0 && (
+        <p>
+          {formatNumber(listed)} of {formatNumber(results.length)} are listed.{' '}
+          <button type="button" class="small" onClick={() => setListed(listed + most)}>
+            Show {formatNumber(Math.min(left, most))} more
+          </button>
+        </p>
+      )}
     </>
   )
 }

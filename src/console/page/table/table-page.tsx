@@ -23,6 +23,8 @@ export type TableDefinition<Kind extends TableKind> = {
   readonly title: string
   /** What the table is, in one sentence. */
   readonly about: string
+  /** What users may miss in the rows. Below the table. */
+  readonly note?: string
   readonly columns: readonly Column<RowOf[Kind]>[]
   /** The field whose values are chips with their counts. */
   readonly facet?: string
@@ -47,7 +49,7 @@ const isTextList = (value: unknown): value is readonly string[] => Array.isArray
 /** The page of a table: its filter and order are in the address, its columns and views in the browser. */
 export function TablePage<Kind extends TableKind>({ definition }: { readonly definition: TableDefinition<Kind> }) {
   type Row = RowOf[Kind]
-  const { kind, title, about, facet, empty, bulk } = definition
+  const { kind, title, about, note, facet, empty, bulk } = definition
   const { query } = route.value
   const filter = query.get('filter') ?? ''
   const sort = query.get('sort') ?? undefined
@@ -139,6 +141,7 @@ export function TablePage<Kind extends TableKind>({ definition }: { readonly def
           subject={subject}
         />
       )}
+      {note !== undefined && facts && total > 0 && <p class="hint">{note}</p>}
       {bulk?.({ selection, filter, total })}
     </section>
   )

@@ -120,7 +120,12 @@ export function VirtualTable<Row extends Keyed>(props: VirtualTableProps<Row>) {
   const shown = new Set<number>()
   const tracks = `${selection ? '36px ' : ''}${columns.map(({ width }) => width).join(' ')}`
   return (
-    <div class={`table-scroll ${isNarrow.value ? 'cards' : ''}`} ref={scroller} onScroll={measure}>
+    <div
+      class={`table-scroll ${isNarrow.value ? 'cards' : ''}`}
+      ref={scroller}
+      onScroll={measure}
+      style={{ '--rows-height': `${rows.total * heightPx}px` }}
+    >
       <table aria-label={label} aria-rowcount={rows.total + 1} style={{ '--tracks': tracks, '--row-height': `${heightPx}px` }}>
         <thead>
           <tr aria-rowindex={1}>

@@ -28,9 +28,11 @@ test('records the usage and the loss of a Run by pool', async () => {
   const metrics = registerMetrics(registry, noGauges)
   const run = testRun('r', { phase: 'Lost' })
   metrics.runEnded({ ...run, status: { ...run.status!, usage: { cpuSeconds: 2, peakMemoryBytes: 100 * 1_024 * 1_024, peakPids: 3 } } }, 't')
+  // Its memory was not measured.
+  metrics.runEnded({ ...run, status: { ...run.status!, usage: { cpuSeconds: 0.2, peakMemoryBytes: 0, peakPids: 0 } } }, 't')
   const text = await registry.metrics()
-  match(text, /oarlock_runs_lost_total\{pool="default"\} 1/)
-  match(text, /oarlock_run_cpu_seconds_bucket\{le="5",pool="default"\} 1/)
+  match(text, /oarlock_runs_lost_total\{pool="default"\} 2/)
+  match(text, /oarlock_run_cpu_seconds_bucket\{le="5",pool="default"\} 2/)
   match(text, /oarlock_run_peak_memory_bytes_bucket\{le="134217728",pool="default"\} 1/)
   equal(/oarlock_run_peak_memory_bytes_bucket\{le="67108864",pool="default"\} 1/.test(text), false)
 })

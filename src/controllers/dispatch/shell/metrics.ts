@@ -153,7 +153,8 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
       total.inc({ pool, tenant: boundedTenant(tenant), type: spec.type, phase })
       if (status?.usage) {
         cpu.observe({ pool }, status.usage.cpuSeconds)
-        memory.observe({ pool }, status.usage.peakMemoryBytes)
+        // Otherwise it was not measured.
+        if (status.usage.peakMemoryBytes > 0) memory.observe({ pool }, status.usage.peakMemoryBytes)
       }
       if (status?.dependencies) recordDependencies(pool, status.dependencies)
       if (status?.providers) recordProviders(pool, spec.stack.engine, status.providers)

@@ -346,7 +346,8 @@ class RunExecution {
       if (this.#isLocked) await this.#unlock()
       const status: RunResult = {
         ...result,
-        ...(usage && { usage, isolation: this.#isolation?.effective }),
+        ...(this.#isolation && { isolation: this.#isolation.effective }),
+        ...(usage && { usage }),
         ...(this.#dependencies && { dependencies: this.#dependencies }),
         ...(providers && { providers }),
         ...(this.#pendingOperations && { pendingOperations: this.#pendingOperations }),

@@ -5,13 +5,12 @@ import { StoredPlanText } from '../../parts/plan-text.tsx'
 import { Age, Until } from '../../parts/time.tsx'
 import { pathTo } from '../../router.ts'
 import { Conditions, stackSentences } from '../conditions.tsx'
-import { DestroyDialog } from '../destroy-dialog.tsx'
 import { Facts } from '../facts.tsx'
 import { nextRunReason } from '../next-run.ts'
 import { RunList } from '../run-list.tsx'
 import type { SectionProps } from './section-props.ts'
 
-export function OverviewSection({ namespace, name, row, object, runs }: SectionProps) {
+export function OverviewSection({ namespace, name, row, object, runs, onDestroy }: SectionProps) {
   const version = object.metadata?.resourceVersion
   // Of the object, not of the row: the digest and the version of an approval must be of the same moment.
   const plan = row.plan && object.status?.plan
@@ -75,11 +74,7 @@ export function OverviewSection({ namespace, name, row, object, runs }: SectionP
           <Actions
             target={{ kind: 'stacks', namespace, name }}
             version={version ?? ''}
-            dialogs={{
-              destroy: (action, onClose) => (
-                <DestroyDialog action={action} stack={{ namespace, name }} version={version} runs={runs} onClose={onClose} />
-              ),
-            }}
+            dialogs={{ destroy: onDestroy }}
             shown={{
               ...(plan && { digest: plan.digest, planRun: plan.runName }),
               ...(version !== undefined && { resourceVersion: version }),

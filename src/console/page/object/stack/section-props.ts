@@ -1,4 +1,4 @@
-import type { RunRow, StackRow } from '../../../protocol/index.ts'
+import type { Action, RunRow, StackRow } from '../../../protocol/index.ts'
 import type { RunCauses } from '../next-run.ts'
 
 /** A Stack as its sections read it. It comes from the API server as it is. */
@@ -27,4 +27,6 @@ export type SectionProps = {
   readonly runs: readonly RunRow[]
   /** Changes when a Run may have changed what the stores have of the Stack: only then is it read again. */
   readonly version: string
+  /** Opens the dialog that destroys the Stack. */
+  readonly onDestroy: (action: Action) => void
 }
