@@ -281,6 +281,23 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await context.close()
   })
 
+  test('a user whose name is not ASCII acts with their own rights', async () => {
+    for (const role of ['view', 'edit'])
+      await allow(`${role}-other`, 'b', `oarlock:${role}`, { kind: 'User', name: 'josé-日本@example.com' })
+    const context = await newContext()
+    const other = await context.newPage()
+    await other.goto(`${consoleUrl}api/oidc/sign-in`)
+    await signInAtIssuer(other, 'josé-日本')
+    await other.locator('.user').waitFor()
+    await other.goto(`${consoleUrl}stacks/b/one`)
+    await other.getByRole('button', { name: 'Suspend', exact: true }).click()
+    const dialog = other.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Suspend', exact: true }).click()
+    await other.getByRole('button', { name: 'Resume', exact: true }).waitFor()
+    equal((await client.resource(stackResource).get('one', { namespace: 'b' })).spec.suspend, true)
+    await context.close()
+  })
+
   test('what destroys asks for a sign-in of the last minutes, and continues after one in another tab', async () => {
     const stacks = client.resource(stackResource)
     await stacks.create({

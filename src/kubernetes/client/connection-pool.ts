@@ -54,10 +54,8 @@ export class ConnectionPool {
       if (signal?.aborted) return reject(signal.reason)
       if (this.#closed) return reject(this.#closed)
       const body = (request.body ?? '') as string
-      const bodyBytes = Buffer.byteLength(body)
       const pending: PendingRequest = {
-        text: serializeRequest(request, this.#host, body, bodyBytes, this.#serializedHeaders),
-        isAscii: bodyBytes === body.length,
+        text: serializeRequest(request, this.#host, body, this.#serializedHeaders),
         sentMs: 0,
         timeoutMs,
         isCanceled: false,
