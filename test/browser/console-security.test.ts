@@ -15,6 +15,7 @@ import { checkLooks } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { stackRowOf, startConsolePage } from '../support/console-page.ts'
 import { eventually } from '../support/eventually.ts'
+import { makeCertificate } from '../support/make-certificate.ts'
 import { clientId, clientSecret, type OidcIssuer, signInAtIssuer, startOidcIssuer } from '../support/oidc-issuer.ts'
 import { startProxy } from '../support/proxy.ts'
 
@@ -34,14 +35,15 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
   let consoleUrl: string
 
   before(async () => {
-    issuer = await startOidcIssuer()
+    const { key, cert } = makeCertificate(dataDir)
+    issuer = await startOidcIssuer({ key, cert })
     const port = { host: '127.0.0.1', port: 0 }
     app = await startAllInOne({
       ...{ dataDir, listen: port, healthAddress: port, version: 'test' },
       launcher: [process.execPath, join(import.meta.dirname, '..', '..', 'bin', 'oarlock.js')],
       console: {
         oidc: {
-          ...{ issuerUrl: issuer.url, clientId, clientSecret, name: 'the test provider', usernameClaim: 'email' },
+          ...{ issuerUrl: issuer.url, clientId, clientSecret, caCertificate: cert, name: 'the test provider', usernameClaim: 'email' },
           ...{ groupsClaim: 'groups', groupsPrefix: '' },
         },
       },
@@ -61,7 +63,7 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     evil = createServer((_request, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end(evilPage))
     await new Promise<void>(resolve => evil.listen(0, '127.0.0.1', resolve))
     evilUrl = `http://evil.example:${(evil.address() as AddressInfo).port}/`
-    browser = await launchChromium(['--host-resolver-rules=MAP evil.example 127.0.0.1'])
+    browser = await launchChromium(['--host-resolver-rules=MAP evil.example 127.0.0.1', '--ignore-certificate-errors'])
     page = await (await browser.newContext()).newPage()
     await page.goto(app.consoleLink())
     await page.getByText('Needs attention').waitFor()
@@ -211,6 +213,29 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     deepEqual(await keysOf(ann), ['/console/stacks/a/one'])
     await ann.getByRole('button', { name: 'Sign out' }).click()
     await ann.getByRole('link', { name: 'Sign in with the test provider' }).waitFor()
+    await context.close()
+  })
+
+  test('a sign-out offers to end the session at the provider, which then asks again', async () => {
+    const context = await newContext()
+    const user = await context.newPage()
+    const signIn = async () => {
+      await user.goto(consoleUrl)
+      await user.getByRole('link', { name: 'Sign in with the test provider' }).click()
+    }
+    await signIn()
+    await signInAtIssuer(user, 'carl')
+    await user.getByRole('button', { name: 'Sign out' }).click()
+    await user.getByText('are still signed in to the test provider').waitFor()
+    // Of the console alone: the provider does not ask.
+    await signIn()
+    await user.locator('.user').waitFor()
+    await user.getByRole('button', { name: 'Sign out' }).click()
+    await user.getByRole('link', { name: 'Sign out of the test provider' }).click()
+    await user.getByRole('button', { name: 'Yes, sign me out' }).click()
+    await user.waitForURL(consoleUrl)
+    await signIn()
+    await user.locator('input[name=login]').waitFor()
     await context.close()
   })
 
