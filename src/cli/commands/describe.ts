@@ -6,6 +6,7 @@ import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { discoverTypes, findTypes, type KnownType, parseTarget } from '../find-types.ts'
+import { stringifyYaml } from '../output/stringify-yaml.ts'
 import { renderTable } from '../output/table.ts'
 import { planText } from '../request-run.ts'
 import { stackNotFound } from '../targets.ts'
@@ -172,9 +173,5 @@ function hideData({ data, ...rest }: Record<string, unknown>): Record<string, un
 }
 
 async function indented(value: object): Promise<string[]> {
-  const { stringify } = await import('yaml')
-  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false })
-    .trimEnd()
-    .split('\n')
-    .map(line => `  ${line}`)
+  return (await stringifyYaml(value)).split('\n').map(line => `  ${line}`)
 }
