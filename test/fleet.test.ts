@@ -12,8 +12,6 @@ import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-pr
 import { skipWithoutTerraformEngine } from './support/run-program.ts'
 import { sampleLauncher } from './support/sample-launcher.ts'
 
-const root = join(import.meta.dirname, '..')
-
 type Result = { code: number | null; stdout: string; stderr: string; seconds: number }
 
 /** What `npm start -- --exit-when-ready` runs, on free ports. */
