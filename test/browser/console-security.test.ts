@@ -410,6 +410,18 @@ describe('the page of a console with its own settings', { skip: withoutChromium,
       equal(await page.evaluate(() => (window as { pwned?: number }).pwned), undefined, path)
       equal(await page.locator('main img, main script, main svg[onload]').count(), 0, path)
     }
+    // Text that reverses its direction, and ends without the character that ends that, leaves what follows it in its place.
+    const [reversed, after] = await page.evaluate(() => {
+      const line = document.querySelector('main')?.appendChild(document.createElement('p'))
+      const [first, second] = ['\u202eabc', 'after'].map(text => {
+        const span = document.createElement('span')
+        span.textContent = text
+        line?.append(span, ' ')
+        return span
+      })
+      return [first?.getBoundingClientRect().left ?? 0, second?.getBoundingClientRect().left ?? 0]
+    })
+    ok((after ?? 0) > (reversed ?? 0), `${after} is right of ${reversed}`)
   })
 
   test('a read-only console shows that it is one, offers no action, and rejects those of a page that sends them anyway', async t => {
