@@ -66,7 +66,7 @@ export class HistoryFile {
         if (!entry) damaged += 1
         else if (entry.atMs > nowMs - History.keptMs && entry.atMs <= nowMs) this.history.add(entry)
       }
-      if (damaged > 0) log.warn({ path, damaged }, `the history of the console has ${damaged} damaged lines, which are left out`)
+      if (damaged > 0) log.warn({ path, damaged }, 'the history of the console has damaged lines, which are left out')
       return damaged > 0
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
