@@ -259,3 +259,65 @@ test('every container of the chart meets the Pod Security Standard restricted', 
       )
   }
 })
+
+const provider = { issuerUrl: 'https://issuer.example', clientId: 'oarlock' }
+
+for (const [field, values] of [
+  ['hosts/0', [{ hosts: ['https://x'] }, { hosts: ['x y'] }, { hosts: ['x\n- --log=-'] }, { hosts: ['-x'] }]],
+  [
+    'oidc/issuerUrl',
+    ['http://x', 'https://x y', 'https://x\n- --data=/', 'https://x#y', 'https://'].map(issuerUrl => ({
+      oidc: { ...provider, issuerUrl },
+    })),
+  ],
+  ['oidc/clientId', [{ oidc: { ...provider, clientId: 'a\n- b' } }, { oidc: { ...provider, clientId: 7 } }]],
+  ['oidc/clientSecret/name', ['x } }, evil: {', 'UPPER', '../x'].map(name => ({ oidc: { ...provider, clientSecret: { name } } }))],
+  ['oidc/clientSecret/key', ['../../etc/passwd', ''].map(key => ({ oidc: { ...provider, clientSecret: { name: 'x', key } } }))],
+  ['oidc/caConfigMap/key', [{ oidc: { ...provider, caConfigMap: { name: 'x', key: 'a/b' } } }]],
+  ['oidc/scopes/0', [{ oidc: { ...provider, scopes: ['a b'] } }, { oidc: { ...provider, scopes: [''] } }]],
+  ['oidc/usernamePrefix', [{ oidc: { ...provider, usernamePrefix: 'a\nb' } }]],
+  ['oidc/groups/0', [' ops', 'a\nb', ''].map(group => ({ oidc: { ...provider, groupsClaim: 'g', groups: [group] } }))],
+  ['ingress/tlsSecretName', [{ ingress: { tlsSecretName: 'x }, y: {' } }]],
+  ['podAnnotations/a', [{ podAnnotations: { a: 1 } }]],
+] as const)
+  test(`the chart rejects a wrong console.${field.replaceAll('/', '.')} and names it`, { skip }, () => {
+    for (const value of values) {
+      const { status, stderr } = template('--set-json', `console=${JSON.stringify(value)}`)
+      equal(status, 1, JSON.stringify(value))
+      match(stderr, new RegExp(`console[/.]${field.replaceAll('/', '[/.]')}\\b`), JSON.stringify(value))
+    }
+  })
+
+test('the chart rejects settings of a provider without its address', { skip }, () => {
+  const { stderr } = template('--set', 'console.oidc.caConfigMap.name=x')
+  match(stderr, /console\.oidc\.caConfigMap\.name is set, but console\.oidc\.issuerUrl is not: set the address of the provider/)
+})
+
+test('the chart rejects users and groups of Kubernetes itself', { skip }, () => {
+  for (const value of [{ groupsClaim: 'g', groups: ['system:masters'] }, { usernamePrefix: 'system:' }, { groupsPrefix: 'system:x' }]) {
+    const { stderr } = template('--set-json', `console=${JSON.stringify({ oidc: { ...provider, ...value } })}`)
+    match(stderr, /console\.oidc has system:\w*: a provider cannot have users or groups of Kubernetes itself/)
+  }
+})
+
+test('the console gets the values of its provider unchanged, whatever they mean in YAML or a template', { skip }, () => {
+  const name = `a: b #c "d" {{ .Release }} 'e' \\ größe`
+  const oidc = {
+    ...{ issuerUrl: 'https://issuer.example/a,b', clientId: '{x: #1}', name, usernameClaim: 'https://x/#y', usernamePrefix: name },
+    ...{ clientSecret: { name: 'secret' }, caConfigMap: { name: 'authorities' } },
+  }
+  const { objects, stderr } = template('--set-json', `console=${JSON.stringify({ oidc })}`)
+  const deployment = objects.find(object => keyOf(object) === 'Deployment oarlock-system/oarlock-console-server')
+  equal(deployment === undefined, false, stderr)
+  type PodSpec = { containers: { args: string[]; volumeMounts: object[] }[]; volumes: object[] }
+  const { spec } = deployment!.spec!.template as { spec: PodSpec }
+  deepEqual(
+    spec.containers[0]!.args.filter(arg => arg.startsWith('--oidc')),
+    [
+      ...['--oidc-issuer-url=https://issuer.example/a,b', '--oidc-client-id={x: #1}', '--oidc-client-secret-file=/oidc/client-secret'],
+      ...['--oidc-ca-file=/oidc-ca/ca.crt', `--oidc-name=${name}`, '--oidc-username-claim=https://x/#y', `--oidc-username-prefix=${name}`],
+    ],
+  )
+  deepEqual(spec.containers[0]!.volumeMounts.at(-1), { name: 'oidc-ca', mountPath: '/oidc-ca', readOnly: true })
+  deepEqual(spec.volumes.at(-1), { name: 'oidc-ca', configMap: { name: 'authorities' } })
+})

@@ -386,11 +386,29 @@ describe('the console', { timeout: 120_000 }, () => {
     }
   })
 
+  test('a destruction without a digest confirms that there is nothing to destroy', async () => {
+    const stacks = client.resource(stackResource)
+    const [namespace, name] = ['a', 'empty']
+    await stacks.create({
+      metadata: { namespace, name, finalizers: ['example.com/kept'] },
+      spec: { engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { a: '1' } } }, pool: 'none' },
+    })
+    const destroy = async () => {
+      const { resourceVersion } = (await stacks.get(name, { namespace })).metadata
+      const response = await admin.send('POST', 'actions', { action: 'destroy', namespace, name, resourceVersion, confirmation: name })
+      return response.status === 409 ? undefined : response.status
+    }
+    equal(await eventually(destroy, 'the destruction to be confirmed'), 200)
+    const { metadata } = await stacks.get(name, { namespace })
+    match(metadata.annotations?.['oarlock.dev/destroy-plan'] ?? '', /^none@/)
+    await stacks.patch(name, { metadata: { finalizers: null } } as object, { type: 'merge', namespace })
+  })
+
   test('after a sign-out the stream ends and the cookie is worth nothing', async () => {
     const browser = await signIn({ link: linkOf(app) })
     const stream = await openStream(browser, { o: { kind: 'overview' } })
     await eventually(async () => stream.facts('o'), 'the overview')
-    equal((await browser.send('DELETE', 'session', undefined)).status, 204)
+    equal((await browser.send('DELETE', 'session', undefined)).status, 200)
     await eventually(async () => stream.messages.some(({ type }) => type === 'signed-out') || undefined, 'the end of the stream')
     equal((await browser.get('session')).status, 401)
   })

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -9,11 +9,8 @@ import { annotations, runResource, type Stack, stackResource, workerResource } f
 import { configMapResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { skipWithoutTerraformEngine, terraformEngine } from './support/run-program.ts'
-
-const root = join(import.meta.dirname, '..')
-const launcher = join(root, 'bin', 'oarlock.js')
-const sampleLauncher = terraformEngine === 'terraform' || skipWithoutTerraformEngine ? launcher : copyWithOpenTofu()
+import { skipWithoutTerraformEngine } from './support/run-program.ts'
+import { sampleLauncher } from './support/sample-launcher.ts'
 
 type Result = { code: number | null; stdout: string; stderr: string; seconds: number }
 
@@ -21,26 +18,12 @@ type Result = { code: number | null; stdout: string; stderr: string; seconds: nu
 async function npmStart(dataDir: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Result> {
   const startedMs = Date.now()
   const fixed = ['up', '--sample', '--exit-when-ready', '--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0']
-  const child = spawn(process.execPath, [sampleLauncher, ...fixed, ...args], { env: { ...process.env, NO_COLOR: '1', ...env } })
+  const child = spawn(process.execPath, [sampleLauncher(), ...fixed, ...args], { env: { ...process.env, NO_COLOR: '1', ...env } })
   const result = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', text => (result.stdout += text))
   child.stderr.setEncoding('utf8').on('data', text => (result.stderr += text))
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, ...result, seconds: (Date.now() - startedMs) / 1_000 }
-}
-
-/** Copies the checkout and replaces the engine of the samples, as examples/stacks/README.md describes. Returns the launcher of the copy. */
-function copyWithOpenTofu(): string {
-  const copy = mkdtempSync(join(tmpdir(), 'oarlock-opentofu-'))
-  process.on('exit', () => rmSync(copy, { recursive: true, force: true }))
-  for (const name of ['bin', 'src', 'examples', 'package.json']) cpSync(join(root, name), join(copy, name), { recursive: true })
-  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
-  const samples = join(copy, 'examples', 'stacks')
-  for (const name of readdirSync(samples).filter(name => name.endsWith('.yaml'))) {
-    const text = readFileSync(join(samples, name), 'utf8')
-    writeFileSync(join(samples, name), text.replaceAll('engine: terraform', 'engine: opentofu'))
-  }
-  return join(copy, 'bin', 'oarlock.js')
 }
 
 describe('the sample fleet', () => {

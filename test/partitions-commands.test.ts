@@ -1,32 +1,29 @@
 /** Commands of users through a gateway, which find the stores and controllers of the partition that has what they ask for. */
 import { deepEqual, equal, match } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { type StackSpec, stackResource, tenantResource } from '../src/api/index.ts'
 import { partitionResource } from '../src/gateway/index.ts'
-import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { kubectlFor } from './clients/kubectl.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
 import { createTenant } from './support/gateway/create-tenant.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 import { runOarlock, skipWithout } from './support/run-program.ts'
 
 const spec: StackSpec = { engine: 'terraform', source: { inline: { files: { 'main.tf': '' } } }, suspend: true }
 const state = JSON.stringify({ version: 4, terraform_version: '1.9.0', serial: 1, lineage: 'a', outputs: {}, resources: [] })
 
 describe('commands through a gateway', { timeout: 180_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-commands-'))
+  const fixture = new PartitionsFixture()
+  const { directory } = fixture
   let installation: Installation
   let client: Client
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: [], gatewayPort })
+    ;({ installation, client } = await fixture.start({ tenantPartitions: ['t1', 't2'] }))
     const { kubeconfig } = installation
-    client = await createClient({ kubeconfig })
     for (const [name, partition] of [
       ['acme', 't1'],
       ['umbrella', 't2'],
@@ -48,11 +45,7 @@ describe('commands through a gateway', { timeout: 180_000 }, () => {
     ]
     await Promise.all(roles.map(role => role.until(/^ready: /m)))
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  after(() => fixture.stop())
   const oarlock = (args: string, input?: string) =>
     runOarlock(args.split(' '), { cwd: directory, env: { KUBECONFIG: installation.kubeconfig }, ...(input !== undefined && { input }) })
   const succeeds = async (args: string, input?: string) => {

@@ -1,14 +1,11 @@
 /** CustomResourceDefinitions over partitions that are processes, as users start them. */
 import { deepEqual, equal } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Installation } from '../examples/partitions/installation.ts'
-import { type Client, crdResource, createClient } from '../src/kubernetes/client/index.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
+import { type Client, crdResource } from '../src/kubernetes/client/index.ts'
 import { defineResource, Type } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 type Schema = { type?: string; properties?: Record<string, Schema> }
 
@@ -21,19 +18,13 @@ const kindOf = (plural: string) =>
   })
 
 describe('a CRD that is created through the gateway', { timeout: 180_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partition-crds-'))
+  const fixture = new PartitionsFixture()
   let installation: Installation
   let client: Client
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1'], resourcePartitions: ['r1'], gatewayPort })
-    client = await createClient({ kubeconfig: installation.kubeconfig })
+    ;({ installation, client } = await fixture.start({ tenantPartitions: ['t1'], resourcePartitions: ['r1'] }))
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  after(() => fixture.stop())
   const established = async (plural: string) => {
     const { metadata, status } = await client.resource(crdResource).get(`${plural}.harbor.example`)
     return { ...status?.conditions?.find(({ type }) => type === 'Established'), annotations: metadata.annotations ?? {} }

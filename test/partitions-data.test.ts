@@ -1,34 +1,26 @@
 /** Which data directory is that of a partition: servers with another one are rejected, a restored one is accepted. Each server is a process of `oarlock`. */
 import { deepEqual, equal, match, notEqual } from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
-import { type Client, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
-import { createTenant } from './support/gateway/create-tenant.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 const directoryAnnotation = 'oarlock.dev/data-directory'
 
 describe('the data directory of a partition', { timeout: 240_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-data-'))
+  const fixture = new PartitionsFixture()
+  const { directory } = fixture
   let installation: Installation
   let client: Client
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1'], resourcePartitions: [], gatewayPort })
-    client = await createClient({ kubeconfig: installation.kubeconfig })
-    await createTenant(client, 'acme', 't1')
+    ;({ installation, client } = await fixture.start({ tenantPartitions: ['t1'], tenants: { acme: 't1' } }))
     await client.resource(configMapResource).create({ metadata: { namespace: 'acme', name: 'kept' } })
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  after(() => fixture.stop())
   const serveT1 = (dataDir: string, ...more: string[]) => [
     'serve',
     '--partition',

@@ -2,19 +2,16 @@
 import { equal, match } from 'node:assert/strict'
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { partitionResource } from '../src/gateway/index.ts'
-import { type Client, createClient } from '../src/kubernetes/client/index.ts'
+import type { Client } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { skipWithoutClient } from './clients/clients.ts'
 import { kubectlFor } from './clients/kubectl.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
-import { createTenant } from './support/gateway/create-tenant.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 const stack = (namespace: string, name: string) =>
   JSON.stringify({
@@ -25,7 +22,8 @@ const stack = (namespace: string, name: string) =>
   })
 
 describe('kubectl while home is killed', { skip: skipWithoutClient('kubectl'), timeout: 180_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-home-down-'))
+  const fixture = new PartitionsFixture()
+  const { directory } = fixture
   let installation: Installation
   let client: Client
   let caches = 0
@@ -33,11 +31,11 @@ describe('kubectl while home is killed', { skip: skipWithoutClient('kubectl'), t
   const newKubectl = () => kubectlFor({ kubeconfig: installation.kubeconfig, directory: join(directory, `cache-${caches++}`) })
 
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'], gatewayPort })
-    client = await createClient({ kubeconfig: installation.kubeconfig })
-    await createTenant(client, 'acme', 't1')
-    await createTenant(client, 'umbrella', 't2')
+    ;({ installation, client } = await fixture.start({
+      tenantPartitions: ['t1', 't2'],
+      resourcePartitions: ['r1'],
+      tenants: { acme: 't1', umbrella: 't2' },
+    }))
     const copies = async () => {
       const { items } = await client.resource(partitionResource).listAll({})
       return items.filter(({ status }) => isConditionTrue(status?.conditions, 'KindsMatch')).length === 3
@@ -45,11 +43,7 @@ describe('kubectl while home is killed', { skip: skipWithoutClient('kubectl'), t
     await eventually(copies, 'the comparison of kinds', 60_000)
     for (const namespace of ['acme', 'umbrella']) await newKubectl().output('apply -f -', stack(namespace, 'before'))
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
-  })
+  after(() => fixture.stop())
 
   /** `kubectl get -A -w` with the lines that it has printed. */
   function watch(...args: string[]): { readonly child: ChildProcessWithoutNullStreams; readonly output: () => string } {

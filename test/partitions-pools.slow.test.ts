@@ -1,10 +1,9 @@
 /** A WorkerPool of mode Process over partitions: workers are started for the queued Runs of two tenant partitions, and drained afterwards. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { startRoles } from '../examples/partitions/roles.ts'
 import {
   isRejected,
@@ -19,8 +18,8 @@ import {
 import { type Client, createClient } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
 import { createTenant } from './support/gateway/create-tenant.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 const tenants = ['acme', 'umbrella'] as const
 const layout = { tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'] }
@@ -28,15 +27,14 @@ const stacksPerTenant = 6
 const max = 3
 
 describe('a pool of mode Process for two tenant partitions', { timeout: 600_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-pools-'))
+  const fixture = new PartitionsFixture()
+  const { directory } = fixture
   const record = join(directory, 'record')
   let installation: Installation
   let client: Client
 
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, ...layout, gatewayPort })
-    client = await createClient({ kubeconfig: installation.kubeconfig })
+    ;({ installation, client } = await fixture.start({ ...layout }))
     const spec: WorkerPool['spec'] = { mode: 'Process', lifecycle: 'Warm', min: 0, max, idleTimeout: '3s' }
     await client.resource(workerPoolResource).create({ metadata: { name: 'elastic', labels: { 'oarlock.dev/partition': 'r1' } }, spec })
     const oneShot: WorkerPool['spec'] = { mode: 'Process', lifecycle: 'OneShot', min: 0, max }
@@ -47,11 +45,7 @@ describe('a pool of mode Process for two tenant partitions', { timeout: 600_000 
     await startRoles(installation, client, { ...layout, workers: 0, hollow: 0 })
     await startPool().until(/^ready: /m)
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
-  })
+  after(() => fixture.stop())
   const startPool = () => {
     const served = ['--pool', 'elastic', '--pool', 'one-shot']
     return installation.add('pool', ['pool', '--kubeconfig', installation.kubeconfig, ...served, '--max-workers', '8', '--data', 'pool'])

@@ -1,25 +1,20 @@
 /** A partition that is removed: its own server does that, and clients that have seen it begin again. Each server is a process of `oarlock`. */
 import { deepEqual, equal, match, rejects } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
-import { type Client, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
 import { createTenant } from './support/gateway/create-tenant.ts'
 import { Watched } from './support/gateway/watched.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 describe('a partition that is removed', { timeout: 240_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-removed-'))
+  const fixture = new PartitionsFixture()
   let installation: Installation
   let client: Client
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2', 't3'], resourcePartitions: [], gatewayPort })
-    client = await createClient({ kubeconfig: installation.kubeconfig })
+    ;({ installation, client } = await fixture.start({ tenantPartitions: ['t1', 't2', 't3'] }))
     for (const [tenant, partition] of [
       ['acme', 't1'],
       ['umbrella', 't2'],
@@ -28,11 +23,7 @@ describe('a partition that is removed', { timeout: 240_000 }, () => {
       await client.resource(configMapResource).create({ metadata: { namespace: tenant, name: 'kept' } })
     }
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  after(() => fixture.stop())
   const partitions = () => client.resource(partitionResource)
   const configMaps = async () => {
     const { items } = await client.resource(configMapResource).listAll({ fieldSelector: 'metadata.name=kept' })

@@ -1,33 +1,22 @@
 /** A server that was paused while another data directory took the place of its own removes no claim when it continues. Each server is a process of `oarlock`. */
 import { deepEqual, match } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { defaultRemoveAfterMs } from '../src/controllers/claims/index.ts'
 import { nameClaimResource } from '../src/gateway/index.ts'
-import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
-import { createTenant } from './support/gateway/create-tenant.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 describe('a server whose data directory was replaced', { timeout: 240_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-replaced-'))
+  const fixture = new PartitionsFixture()
   let installation: Installation
   let client: Client
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1'], resourcePartitions: [], gatewayPort })
-    client = await createClient({ kubeconfig: installation.kubeconfig })
-    await createTenant(client, 'acme', 't1')
+    ;({ installation, client } = await fixture.start({ tenantPartitions: ['t1'], tenants: { acme: 't1' } }))
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  after(() => fixture.stop())
 
   test('ends when it continues, and the claims of its successor stay', async () => {
     const former = installation.role('t1')

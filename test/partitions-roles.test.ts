@@ -1,24 +1,17 @@
 /** Controllers and stores work for the partition that they are meant for. Each role is a process of `oarlock`. */
 import { equal, match } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { createClient, leaseResource } from '../src/kubernetes/client/index.ts'
-import { freePorts } from './support/free-ports.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 describe('roles of a partition', { timeout: 180_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-roles-'))
+  const fixture = new PartitionsFixture()
   let installation: Installation
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: [], gatewayPort })
+    ;({ installation } = await fixture.start({ tenantPartitions: ['t1', 't2'] }))
   })
-  after(async () => {
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  after(() => fixture.stop())
   const failure = async (...args: string[]) =>
     await installation.run(...args).then(
       () => 'it did not fail',

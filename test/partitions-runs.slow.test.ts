@@ -1,11 +1,10 @@
 /** Oarlock on partitions as users start it: Stacks in two tenant partitions, whose Runs share two workers of a resource partition. */
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { startRoles } from '../examples/partitions/roles.ts'
 import {
   isEnded,
@@ -21,24 +20,23 @@ import { type Client, createClient, leaseResource } from '../src/kubernetes/clie
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { partitionNumberOf } from '../src/kubernetes/util/index.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
 import { createTenant } from './support/gateway/create-tenant.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 const tenants = ['acme', 'umbrella'] as const
 const layout = { tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'] }
 const stacksPerTenant = 6
 
 describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-runs-'))
+  const fixture = new PartitionsFixture()
+  const { directory } = fixture
   const record = join(directory, 'record')
   let installation: Installation
   let client: Client
 
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, ...layout, gatewayPort })
+    ;({ installation, client } = await fixture.start({ ...layout }))
     const { kubeconfig } = installation
-    client = await createClient({ kubeconfig })
     await client.resource(workerPoolResource).create({ metadata: { name: 'shared' }, spec: { mode: 'External', lifecycle: 'Warm' } })
     for (const [index, name] of tenants.entries()) await createTenant(client, name, `t${index + 1}`)
     await startRoles(installation, client, { ...layout, workers: 0, hollow: 0 })
@@ -55,11 +53,7 @@ describe('Runs of two tenant partitions on shared workers', { timeout: 300_000 }
       60_000,
     )
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
-  })
+  after(() => fixture.stop())
   const isReady = ({ status }: { status?: { phase?: string } | undefined }) => status?.phase === 'Ready' || status?.phase === 'Busy'
   const runs = async () => (await client.resource(runResource).listAll({})).items as Run[]
 

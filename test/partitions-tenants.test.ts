@@ -1,36 +1,26 @@
 /** A Tenant and its Namespaces stay in one partition when their labels change. Each server is a process of `oarlock`. */
 import { deepEqual, equal, match } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { tenantResource } from '../src/api/index.ts'
 import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
 import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { findCondition } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
-import { createTenant } from './support/gateway/create-tenant.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 describe('a Tenant and its Namespaces', { timeout: 180_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-tenants-'))
+  const fixture = new PartitionsFixture()
   let installation: Installation
   let client: Client
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: [], gatewayPort })
-    client = await createClient({ kubeconfig: installation.kubeconfig })
-    await createTenant(client, 'acme', 't1')
-    await createTenant(client, 'acme-labs', 't1')
-    await createTenant(client, 'umbrella', 't2')
+    ;({ installation, client } = await fixture.start({
+      tenantPartitions: ['t1', 't2'],
+      tenants: { acme: 't1', 'acme-labs': 't1', umbrella: 't2' },
+    }))
     await client.resource(tenantResource).create({ metadata: { name: 'nowhere' }, spec: {} })
   })
-  after(async () => {
-    await client?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true })
-  })
+  after(() => fixture.stop())
   const failure = (sent: Promise<unknown>) =>
     sent.then(
       () => 'no error',

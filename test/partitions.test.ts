@@ -2,43 +2,37 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { connect as connectTo, createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Installation } from '../examples/partitions/installation.ts'
+import type { Installation } from '../examples/partitions/installation.ts'
 import { partitionResource } from '../src/gateway/index.ts'
 import { type Client, type ClientOptions, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
-import { freePorts } from './support/free-ports.ts'
-import { createTenant } from './support/gateway/create-tenant.ts'
+import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 describe('partitions behind a gateway', { timeout: 180_000 }, () => {
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-partitions-'))
+  const fixture = new PartitionsFixture()
+  const { directory } = fixture
   let installation: Installation
   let client: Client
   before(async () => {
-    const [gatewayPort = 0] = await freePorts(1)
-    installation = await Installation.start({ directory, tenantPartitions: ['t1', 't2'], resourcePartitions: ['r1'], gatewayPort })
-    client = await createClient({ kubeconfig: installation.kubeconfig })
-    for (const [name, partition] of [
-      ['acme', 't1'],
-      ['umbrella', 't2'],
-    ] as const) {
-      await createTenant(client, name, partition)
-    }
+    ;({ installation, client } = await fixture.start({
+      tenantPartitions: ['t1', 't2'],
+      resourcePartitions: ['r1'],
+      tenants: { acme: 't1', umbrella: 't2' },
+    }))
     const home = await direct('home')
     const kindsMatch = async () =>
       isConditionTrue((await home.resource(partitionResource).get('t1')).status?.conditions, 'KindsMatch') || undefined
     await eventually(kindsMatch, 'the comparison of the kinds of t1', 30_000)
   })
   after(async () => {
-    for (const each of [client, ...clients]) await each?.close()
-    await installation?.stop()
-    rmSync(directory, { recursive: true, force: true })
+    for (const each of clients) await each.close()
+    await fixture.stop()
   })
   const namespaceOf = async (name: string, tenant: string) =>
     await client

@@ -11,9 +11,9 @@ import {
 import type { Client } from '../kubernetes/client/index.ts'
 import { isReason } from '../kubernetes/object/index.ts'
 import { CliError, formatError } from './cli-error.ts'
-import { errPaint, note } from './console.ts'
 import { formatDiff, readDiff } from './plan-diff.ts'
 import { planText } from './request-run.ts'
+import { errPaint, note } from './terminal.ts'
 
 /** A plan that a user may approve or confirm. */
 export type ShownPlan = Pick<

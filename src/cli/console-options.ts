@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type ConsoleSettings, isLoopback } from '../app/index.ts'
@@ -12,6 +13,7 @@ export function consoleOptions(command: Command): Command {
     .option('--oidc-issuer-url <url>', 'OpenID Connect provider of users of the console (default: none)', issuerUrl)
     .option('--oidc-client-id <id>', 'client of the provider; its redirect URL is https://NAME/console/api/oidc/callback')
     .option('--oidc-client-secret-file <file>', 'secret of the client (default: it is public and has none)')
+    .option('--oidc-ca-file <file>', 'authorities of the certificate of the provider, PEM (default: those of the system)')
     .option('--oidc-name <text>', 'name of the provider on the page (default: its host)')
     .option('--oidc-scope <scope>', 'what is requested besides openid, repeatable (default: profile and email)', collect, [])
     .option('--oidc-username-claim <claim>', 'claim that is the user name', 'sub')
@@ -27,6 +29,7 @@ export type ConsoleFlags = {
   oidcIssuerUrl?: string
   oidcClientId?: string
   oidcClientSecretFile?: string
+  oidcCaFile?: string
   oidcName?: string
   oidcScope: string[]
   oidcUsernameClaim: string
@@ -36,7 +39,7 @@ export type ConsoleFlags = {
   oidcGroup: string[]
 }
 
-/** @throws {CliError} usage, if options of the provider are missing, or its secret cannot be read. */
+/** @throws {CliError} usage, if options of the provider are missing, or a file of it cannot be read. */
 export function consoleSettings(flags: ConsoleFlags, command: string): ConsoleSettings {
   const help = `oarlock ${command} --help`
   const { oidcIssuerUrl: issuerUrl, oidcClientId: clientId } = flags
@@ -50,6 +53,7 @@ export function consoleSettings(flags: ConsoleFlags, command: string): ConsoleSe
         oidc: {
           ...{ issuerUrl, clientId, name: flags.oidcName },
           clientSecret: flags.oidcClientSecretFile === undefined ? undefined : readSecret(flags.oidcClientSecretFile, help),
+          caCertificate: flags.oidcCaFile === undefined ? undefined : readCertificates(flags.oidcCaFile, help),
           scopes: ['openid', ...(flags.oidcScope.length > 0 ? flags.oidcScope : ['profile', 'email'])],
           ...{ usernameClaim: flags.oidcUsernameClaim, usernamePrefix: flags.oidcUsernamePrefix },
           ...{ groupsClaim: flags.oidcGroupsClaim, groupsPrefix: flags.oidcGroupsPrefix },
@@ -59,11 +63,23 @@ export function consoleSettings(flags: ConsoleFlags, command: string): ConsoleSe
   }
 }
 
-function readSecret(path: string, help: string): string {
+const readSecret = (path: string, help: string): string => readOption('--oidc-client-secret-file', path, help).trim()
+
+function readCertificates(path: string, help: string): string {
+  const text = readOption('--oidc-ca-file', path, help)
   try {
-    return readFileSync(path, 'utf8').trim()
+    new X509Certificate(text)
+    return text
+  } catch {
+    throw usageError(`--oidc-ca-file ${path} must have PEM certificates`, help)
+  }
+}
+
+function readOption(option: string, path: string, help: string): string {
+  try {
+    return readFileSync(path, 'utf8')
   } catch (error) {
-    throw usageError(`--oidc-client-secret-file ${path}: ${(error as NodeJS.ErrnoException).code}`, help)
+    throw usageError(`${option} ${path}: ${(error as NodeJS.ErrnoException).code}`, help)
   }
 }
 

@@ -1,8 +1,8 @@
 import { Command, CommanderError, type Option } from 'commander'
 import { formatError } from './cli-error.ts'
-import { errPaint, note } from './console.ts'
 import { exitCodeHelp, exitCodes } from './exit-codes.ts'
 import type { ExitWith } from './options.ts'
+import { errPaint, note } from './terminal.ts'
 import { packageVersion } from './version.ts'
 
 /** Every command, in the order of `oarlock --help`. A module declares its command; the implementation is loaded when the command runs. */

@@ -16,10 +16,10 @@ import {
 import type { Client } from '../kubernetes/client/index.ts'
 import { findCondition, isConditionTrue } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
-import { note } from './console.ts'
 import { exitCodes } from './exit-codes.ts'
 import { expectRunnable } from './expect-runnable.ts'
 import type { RequestedRun } from './run-options.ts'
+import { note } from './terminal.ts'
 import { waitFor } from './wait-for.ts'
 
 /** Requests a Run from the stack controller; returns the id of the request. */

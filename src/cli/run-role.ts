@@ -4,12 +4,12 @@ import { parseDuration } from '../kubernetes/object/index.ts'
 import { coerceError, type Log } from '../kubernetes/util/index.ts'
 import { dataDirectory } from './access.ts'
 import { CliError, formatError } from './cli-error.ts'
-import { note, outPaint, print } from './console.ts'
 import { exitCodes } from './exit-codes.ts'
 import { openLog } from './open-log.ts'
 import { reportReadiness } from './report-readiness.ts'
 import { onShutdownSignal } from './shutdown-signals.ts'
 import { startError } from './start-error.ts'
+import { note, outPaint, print } from './terminal.ts'
 import { packageVersion } from './version.ts'
 
 export type RoleOptions = { kubeconfig?: string; context?: string; data: string; log?: string; logLevel: string; grace: string }

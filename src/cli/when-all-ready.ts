@@ -3,8 +3,8 @@ import { dependencyNames } from '../controllers/stack/index.ts'
 import { type Client, listWatch } from '../kubernetes/client/index.ts'
 import { objectKey } from '../kubernetes/object/index.ts'
 import { formatError } from './cli-error.ts'
-import { note } from './console.ts'
 import { type Readiness, readinessOf } from './readiness.ts'
+import { note } from './terminal.ts'
 import { timedOut } from './wait-for.ts'
 
 /** Reasons that change soon in most cases are reported later, or not. */

@@ -1,8 +1,8 @@
 import { isEnded, phaseOf, type Stack, stackMessage, stackResource } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
-import { note } from './console.ts'
 import { destroyProblem } from './destroy-problem.ts'
 import { runsOf } from './targets.ts'
+import { note } from './terminal.ts'
 import { waitFor } from './wait-for.ts'
 
 /** Waits until a deleted Stack is destroyed; reports its conditions. `approved` is the Run whose plan the user has approved. @throws {CliError} if it needs a user. */

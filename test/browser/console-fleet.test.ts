@@ -11,8 +11,9 @@ import { checkLooks } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { startConsolePage } from '../support/console-page.ts'
 import { eventually } from '../support/eventually.ts'
-import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from '../support/oarlock-process.ts'
-import { runOarlock, runProgram, skipWithout } from '../support/run-program.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startUp } from '../support/oarlock-process.ts'
+import { runOarlock, runProgram, skipWithout, skipWithoutTerraformEngine } from '../support/run-program.ts'
+import { sampleLauncher } from '../support/sample-launcher.ts'
 
 const screenshots = process.env.OARLOCK_SCREENSHOTS
 
@@ -134,7 +135,7 @@ describe('the pages of the fleet', { skip: withoutChromium, timeout: 120_000 }, 
   })
 })
 
-const skipSample = withoutChromium || skipWithout('kubectl') || skipWithout('git') || skipWithout('terraform')
+const skipSample = withoutChromium || skipWithout('kubectl') || skipWithout('git') || skipWithoutTerraformEngine
 
 /** As far as it is counted here. */
 type Listed = {
@@ -151,7 +152,8 @@ describe('the sample fleet', { skip: skipSample, timeout: 240_000 }, () => {
   let page: Page
 
   before(async () => {
-    oarlock = await startOarlock(dataDir, ['--sample'])
+    const flags = ['--sample', '--data', dataDir, '--listen', '127.0.0.1:0', '--health-address', '127.0.0.1:0']
+    oarlock = await startUp(sampleLauncher(), dataDir, flags)
     await eventually(async () => /13 of 13 Stacks as expected/.test(oarlock.output()) || undefined, 'the sample', 120_000)
     // Nothing starts Runs from here on: the other Stacks have no interval.
     await runOarlock(['suspend', 'policy', '-n', 'platform', '--kubeconfig', oarlock.kubeconfig])

@@ -15,6 +15,7 @@ import { checkLooks } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
 import { stackRowOf, startConsolePage } from '../support/console-page.ts'
 import { eventually } from '../support/eventually.ts'
+import { makeCertificate } from '../support/make-certificate.ts'
 import { clientId, clientSecret, type OidcIssuer, signInAtIssuer, startOidcIssuer } from '../support/oidc-issuer.ts'
 import { startProxy } from '../support/proxy.ts'
 
@@ -34,14 +35,15 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
   let consoleUrl: string
 
   before(async () => {
-    issuer = await startOidcIssuer()
+    const { key, cert } = makeCertificate(dataDir)
+    issuer = await startOidcIssuer({ key, cert })
     const port = { host: '127.0.0.1', port: 0 }
     app = await startAllInOne({
       ...{ dataDir, listen: port, healthAddress: port, version: 'test' },
       launcher: [process.execPath, join(import.meta.dirname, '..', '..', 'bin', 'oarlock.js')],
       console: {
         oidc: {
-          ...{ issuerUrl: issuer.url, clientId, clientSecret, name: 'the test provider', usernameClaim: 'email' },
+          ...{ issuerUrl: issuer.url, clientId, clientSecret, caCertificate: cert, name: 'the test provider', usernameClaim: 'email' },
           ...{ groupsClaim: 'groups', groupsPrefix: '' },
         },
       },
@@ -61,7 +63,7 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     evil = createServer((_request, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end(evilPage))
     await new Promise<void>(resolve => evil.listen(0, '127.0.0.1', resolve))
     evilUrl = `http://evil.example:${(evil.address() as AddressInfo).port}/`
-    browser = await launchChromium(['--host-resolver-rules=MAP evil.example 127.0.0.1'])
+    browser = await launchChromium(['--host-resolver-rules=MAP evil.example 127.0.0.1', '--ignore-certificate-errors'])
     page = await (await browser.newContext()).newPage()
     await page.goto(app.consoleLink())
     await page.getByText('Needs attention').waitFor()
@@ -214,6 +216,29 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await context.close()
   })
 
+  test('a sign-out offers to end the session at the provider, which then asks again', async () => {
+    const context = await newContext()
+    const user = await context.newPage()
+    const signIn = async () => {
+      await user.goto(consoleUrl)
+      await user.getByRole('link', { name: 'Sign in with the test provider' }).click()
+    }
+    await signIn()
+    await signInAtIssuer(user, 'carl')
+    await user.getByRole('button', { name: 'Sign out' }).click()
+    await user.getByText('are still signed in to the test provider').waitFor()
+    // Of the console alone: the provider does not ask.
+    await signIn()
+    await user.locator('.user').waitFor()
+    await user.getByRole('button', { name: 'Sign out' }).click()
+    await user.getByRole('link', { name: 'Sign out of the test provider' }).click()
+    await user.getByRole('button', { name: 'Yes, sign me out' }).click()
+    await user.waitForURL(consoleUrl)
+    await signIn()
+    await user.locator('input[name=login]').waitFor()
+    await context.close()
+  })
+
   test('an answer of the provider that this browser has not asked for signs no one in', async () => {
     const context = await newContext()
     const attacked = await context.newPage()
@@ -278,6 +303,23 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     equal(await suspend.getAttribute('aria-disabled'), 'true')
     const why = await viewer.locator(`#${await suspend.getAttribute('aria-describedby')}`).textContent()
     match(why ?? '', /patch|right|permission/)
+    await context.close()
+  })
+
+  test('a user whose name is not ASCII acts with their own rights', async () => {
+    for (const role of ['view', 'edit'])
+      await allow(`${role}-other`, 'b', `oarlock:${role}`, { kind: 'User', name: 'josé-日本@example.com' })
+    const context = await newContext()
+    const other = await context.newPage()
+    await other.goto(`${consoleUrl}api/oidc/sign-in`)
+    await signInAtIssuer(other, 'josé-日本')
+    await other.locator('.user').waitFor()
+    await other.goto(`${consoleUrl}stacks/b/one`)
+    await other.getByRole('button', { name: 'Suspend', exact: true }).click()
+    const dialog = other.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Suspend', exact: true }).click()
+    await other.getByRole('button', { name: 'Resume', exact: true }).waitFor()
+    equal((await client.resource(stackResource).get('one', { namespace: 'b' })).spec.suspend, true)
     await context.close()
   })
 
@@ -368,6 +410,18 @@ describe('the page of a console with its own settings', { skip: withoutChromium,
       equal(await page.evaluate(() => (window as { pwned?: number }).pwned), undefined, path)
       equal(await page.locator('main img, main script, main svg[onload]').count(), 0, path)
     }
+    // Text that reverses its direction, and ends without the character that ends that, leaves what follows it in its place.
+    const [reversed, after] = await page.evaluate(() => {
+      const line = document.querySelector('main')?.appendChild(document.createElement('p'))
+      const [first, second] = ['\u202eabc', 'after'].map(text => {
+        const span = document.createElement('span')
+        span.textContent = text
+        line?.append(span, ' ')
+        return span
+      })
+      return [first?.getBoundingClientRect().left ?? 0, second?.getBoundingClientRect().left ?? 0]
+    })
+    ok((after ?? 0) > (reversed ?? 0), `${after} is right of ${reversed}`)
   })
 
   test('a read-only console shows that it is one, offers no action, and rejects those of a page that sends them anyway', async t => {

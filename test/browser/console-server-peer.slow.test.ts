@@ -152,6 +152,23 @@ describe('oarlock console-server on kube-apiserver', { skip: peerMissing() ?? wi
     deepEqual(metadata.managedFields?.map(({ manager }) => manager).includes('oarlock-console'), true)
   })
 
+  test('a user whose name is not ASCII has exactly their own rights, at kube-apiserver and at the stores', async () => {
+    const name = 'josé 日本 à'
+    const user = { kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: `oidc:${name}` } as const
+    await apply(...['view', 'edit'].map(role => roleBinding('b', `${role}-other`, `oarlock:${role}`, [user])))
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.goto(`${url}api/oidc/sign-in?again`)
+    await signInAtIssuer(page, name)
+    await page.locator('.user').waitFor()
+    equal(await page.locator('.user').getAttribute('title'), `oidc:${name}\noidc:dev`)
+    await eventually(async () => (await request('POST', 'actions', { ...suspend, namespace: 'b' })).status === 200, 'the action')
+    const log = await request('GET', 'logs/b/one-1')
+    equal(log.status, 404, String(log.message))
+    const rejected = await request('POST', 'actions', { action: 'cordon', name: 'worker' })
+    equal(rejected.status, 403)
+    match(rejected.message ?? '', /User "oidc:josé 日本 à" cannot patch resource "workers"/)
+  })
+
   test('a group that the console may not impersonate is rejected by kube-apiserver and by the stores', async () => {
     const access: AccessOptions = {
       cluster: { server: peer.url, token: await tokenOf(systemNamespace, 'oarlock-console-server'), insecureSkipTlsVerify: true },

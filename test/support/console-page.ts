@@ -23,21 +23,25 @@ const states: readonly StackState[] = [
   'Suspended',
 ]
 const engines = ['opentofu', 'terraform', 'pulumi', 'manifests', 'command']
-const messages: Partial<Record<StackState, readonly [reason: string, message: string]>> = {
-  Ready: ['Applied', 'the last Run applied the current source'],
-  Working: ['Running', 'a Run is applying'],
-  Failed: ['EngineFailed', 'Error: creating bucket: AccessDenied: the role may not call s3:CreateBucket'],
-  Drifted: ['Drifted', '2 resources differ from the source'],
-  AwaitingApproval: ['AwaitingApproval', 'a plan awaits approval'],
-  Suspended: ['Suspended', 'spec.suspend is true'],
-}
+/** As the controller of Stacks writes them (`src/controllers/stack/outlook-conditions.ts`), about this Run. */
+const messagesOf = (run: string): Partial<Record<StackState, readonly [reason: string, message: string]>> => ({
+  Ready: ['Applied', 'Applied: 3 added, 0 changed, 0 destroyed'],
+  Working: ['Progressing', `Run ${run} (Apply) is Applying`],
+  Failed: [
+    'ApplyFailed',
+    `Run ${run} failed: Error: creating S3 Bucket: operation error S3: CreateBucket, https response error StatusCode: 403, AccessDenied`,
+  ],
+  Drifted: ['Drifted', `Run ${run} found drift: 0 to add, 2 to change, 0 to destroy. It is corrected by the next Run`],
+  AwaitingApproval: ['AwaitingApproval', `Plan sha256:ab12ab12ab12… of Run ${run} awaits approval: 1 to add, 0 to change, 0 to destroy`],
+  Suspended: ['Suspended', 'The Stack is suspended; set spec.suspend to false to resume. Applied: 3 added, 0 changed, 0 destroyed'],
+})
 
 /** The row of one of many Stacks: the same for the same number. */
 export function stackRowOf(index: number, nowMs: number): StackRow {
   const state = states[index % states.length] as StackState
   const namespace = `team-${String(index % 40).padStart(2, '0')}`
   const name = `service-${String(index).padStart(5, '0')}`
-  const [reason, message] = messages[state] ?? ['Pending', 'not reconciled yet']
+  const [reason, message] = messagesOf(`${name}-2`)[state] ?? ['Progressing', 'A Run is needed for generation 1']
   return {
     ...{
       key: `${namespace}/${name}`,

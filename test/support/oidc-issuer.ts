@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 
@@ -30,21 +31,27 @@ export type OidcIssuer = {
   close(): void
 }
 
-/** A certified OpenID Connect provider on a port of its own. Any name with any password signs in; every user is in the group `dev`. */
-export async function startOidcIssuer(): Promise<OidcIssuer> {
+/** A certified OpenID Connect provider on a port of its own, with TLS if it has a certificate. Any name with any password signs in; every user is in the group `dev`. */
+export async function startOidcIssuer(tls?: { readonly key: string; readonly cert: string }): Promise<OidcIssuer> {
   const { default: Provider } = (await import('oidc-provider' as string)) as ProviderModule
   let handle: ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined
-  const server = createServer((request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     if (handle) void handle(request, response)
     else response.writeHead(503).end()
-  })
+  }
+  const server = tls ? createTlsServer(tls, answer) : createServer(answer)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://localhost:${(server.address() as AddressInfo).port}`
+  const url = `${tls ? 'https' : 'http'}://localhost:${(server.address() as AddressInfo).port}`
   return {
     url,
     register(redirectUrl) {
       handle = new Provider(url, {
-        clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUrl], require_auth_time: true }],
+        clients: [
+          {
+            ...{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUrl], require_auth_time: true },
+            post_logout_redirect_uris: [new URL('/console/', redirectUrl).href],
+          },
+        ],
         claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
         conformIdTokenClaims: false,
         pkce: { required: () => true },

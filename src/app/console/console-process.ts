@@ -83,7 +83,7 @@ function connectAs({ client, access }: ConsoleProcessOptions): ConsoleServerOpti
     if (unsendable !== undefined)
       throw new StatusError(
         'Forbidden',
-        `the user or group ${JSON.stringify(unsendable.slice(0, 80))} cannot be impersonated: it is not printable ASCII`,
+        `the user or group ${JSON.stringify(unsendable.slice(0, 80))} cannot be impersonated: it has control characters, or spaces at its ends`,
       )
     const own: AccessOptions = {
       ...access,

@@ -1,8 +1,9 @@
-import { deepEqual, equal, ok } from 'node:assert/strict'
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { deepEqual, equal, match, ok, throws } from 'node:assert/strict'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { mountTmpfs, tmpfsUnavailable } from '../../../test/support/mount-tmpfs.ts'
 import { silentLog } from '../../kubernetes/controller/index.ts'
 import { HistoryFile } from './history-file.ts'
 
@@ -10,6 +11,12 @@ const directory = mkdtempSync(join(tmpdir(), 'oarlock-history-'))
 after(() => rmSync(directory, { recursive: true, force: true }))
 const nowMs = Date.parse('2026-06-02T10:00:00Z')
 const log = silentLog
+/** What was logged, without the paths. */
+const recorded = () => {
+  const messages: string[] = []
+  const record = (_fields: object, message: string) => void messages.push(message)
+  return { messages, log: { ...silentLog, info: record, warn: record } as typeof silentLog }
+}
 const open = (path: string, at = nowMs) => new HistoryFile(path, { log, nowMs: at })
 const sample = (atMs: number, workers = 1) => ({ atMs, values: { workers } })
 
@@ -43,11 +50,78 @@ test('the file is bounded', () => {
   ok(lines < 4_000, `${lines} lines`)
 })
 
-test('a file that cannot be read or written leaves the history in memory', () => {
+test('a damaged file is kept aside, in place of an earlier one, and what can be read of it continues', () => {
+  const path = join(directory, 'damaged')
+  for (const garbage of ['\0'.repeat(4_096), '{"atMs":17', 'not of this program\n'.repeat(3)]) {
+    writeFileSync(path, `${JSON.stringify(sample(nowMs - 60_000))}\n${garbage}`)
+    const { messages, log } = recorded()
+    const file = new HistoryFile(path, { log, nowMs })
+    deepEqual(file.history.facts(nowMs, 60).series.workers, [1])
+    equal(readFileSync(`${path}.damaged`, 'utf8').endsWith(garbage), true)
+    equal(readFileSync(path, 'utf8'), `${JSON.stringify(sample(nowMs - 60_000))}\n`)
+    match(
+      messages.join('; '),
+      /^the history of the console has damaged lines, which are left out; the damaged history of the console is kept here$/,
+    )
+  }
+})
+
+test('of a file that is too large the newest part is kept', () => {
+  const path = join(directory, 'large')
+  const line = (index: number) => `${JSON.stringify(sample(nowMs - 600_000 + index * 10_000, index))}\n`
+  writeFileSync(path, Array.from({ length: 60 }, (_, index) => line(index)).join(''))
+  const { messages, log } = recorded()
+  const file = new HistoryFile(path, { log, nowMs, maxReadBytes: line(50).length * 10 + 5 })
+  deepEqual(file.history.facts(nowMs, 60).series.workers, [50, 51, 52, 53, 54, 55, 56, 57, 58, 59])
+  deepEqual(messages, [`the history of the console is larger than ${line(50).length * 10 + 5} bytes: only its newest part is kept`])
+})
+
+test('a file that cannot be read is kept aside, and one that cannot be written leaves the history in memory', () => {
   const path = join(directory, 'unusable')
   mkdirSync(path)
-  writeFileSync(join(path, 'x'), '')
-  const file = open(path)
+  mkdirSync(`${path}.damaged`)
+  for (const used of [path, `${path}.damaged`]) writeFileSync(join(used, 'x'), '')
+  const { messages, log } = recorded()
+  const file = new HistoryFile(path, { log, nowMs })
   file.add(sample(nowMs))
   deepEqual(file.history.facts(nowMs, 60).series.workers, [1])
+  deepEqual(
+    messages.map(message => message.split(':')[0]),
+    [
+      'the history of the console cannot be read',
+      'the damaged history of the console cannot be kept',
+      'the history of the console is not stored',
+    ],
+  )
+})
+
+test('on a full disk the history continues in memory, and is stored as a whole when there is room again', {
+  skip: tmpfsUnavailable(),
+}, async () => {
+  const disk = mountTmpfs(256 * 1024)
+  try {
+    const [path, ballast] = [join(disk.path, 'history'), join(disk.path, 'ballast')]
+    const { messages, log } = recorded()
+    const file = new HistoryFile(path, { log, nowMs })
+    const values = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`series-number-${index}`, index]))
+    let count = 0
+    const add = () => file.add({ atMs: nowMs + count++ * 10_000, values })
+    for (let index = 0; index < 20; index++) add()
+    throws(() => writeFileSync(ballast, Buffer.alloc(1024 * 1024)), /ENOSPC/)
+    for (let index = 0; index < 20; index++) add()
+    deepEqual(
+      messages.map(message => message.split(':')[0]),
+      ['the history of the console is not stored'],
+    )
+    equal(existsSync(`${path}.new`), false, 'no part of a file keeps the disk full')
+    rmSync(ballast)
+    while (messages.length < 2) add()
+    equal(messages[1], 'the history of the console is stored again')
+    add()
+    const laterMs = nowMs + count * 10_000
+    equal(open(path, laterMs).history.facts(laterMs, 60).timesMs.length, count)
+    equal(existsSync(`${path}.damaged`), false)
+  } finally {
+    await disk.unmount()
+  }
 })

@@ -72,16 +72,27 @@ export function startConsole(options: StartConsoleOptions): StartedConsole {
     const atMs = Date.now()
     file.add({ atMs, values: monitor.sample(atMs) })
     if (projections) showOwnControllers(projections)
+    lookForPartitions()
   }, History.everyMs).unref()
   let partitions: Informer<PartitionBody> | undefined
-  isPartition(client).then(
-    hasPartitions => {
-      if (!hasPartitions) return
-      partitions = manager.informer(partitionResource as unknown as Resource<PartitionBody>)
-      projections?.followPartitions(partitions)
-    },
-    error => log.warn({ err: error }, 'the console does not show partitions'),
-  )
+  let isLookFailing = false
+  // Without the kind there is nothing to watch: it may be installed while this process runs.
+  const lookForPartitions = () => {
+    if (partitions) return
+    isPartition(client).then(
+      hasPartitions => {
+        isLookFailing = false
+        if (!hasPartitions || partitions) return
+        partitions = manager.informer(partitionResource as unknown as Resource<PartitionBody>)
+        projections?.followPartitions(partitions)
+      },
+      error => {
+        if (!isLookFailing) log.warn({ err: error }, 'the console does not show partitions: it cannot read them')
+        isLookFailing = true
+      },
+    )
+  }
+  lookForPartitions()
   // Rows of the fleet are memory that no one needs who does not open the console.
   let projections: Projections | undefined
   const openProjections = () => {

@@ -25,6 +25,11 @@ for (const [title, headers, expected] of [
   ],
   ['a user without groups is authenticated only', { 'impersonate-user': ['ann'] }, ['ann', 'system:authenticated']],
   [
+    'names that are not ASCII are UTF-8, of which Node makes one character per byte',
+    { 'impersonate-user': ['jos\xc3\xa9'], 'impersonate-group': ['\xe6\x97\xa5\xe6\x9c\xac', '\xef\xbb\xbfops'] },
+    ['josé', '日本', '\ufeffops', 'system:authenticated'],
+  ],
+  [
     'a ServiceAccount has the groups of its namespace',
     { 'impersonate-user': ['system:serviceaccount:shop:ci'] },
     ['system:serviceaccount:shop:ci', 'system:serviceaccounts', 'system:serviceaccounts:shop', 'system:authenticated'],
@@ -35,6 +40,9 @@ for (const [title, headers, expected] of [
       'users ann',
       'groups dev',
       'groups ops',
+      'users josé',
+      'groups 日本',
+      'groups \ufeffops',
       'serviceaccounts ci',
     )(console_, request(headers as never))
     deepEqual([name, ...groups], expected)
@@ -64,3 +72,10 @@ for (const [title, headers, message] of [
       (error: Error & { code?: number }) => error.code === 403 && message.test(error.message),
     )
   })
+
+test('rejects a name that is not UTF-8: two of them must not become one', async () => {
+  await rejects(allowing()(console_, request({ 'impersonate-user': ['jos\xe9'] })), {
+    code: 400,
+    message: /the impersonated name "josé" is not UTF-8/,
+  })
+})

@@ -20,8 +20,8 @@ export const impersonateByAccessReview =
     )
     if (unsupported !== undefined)
       throw new StatusError('Forbidden', `${unsupported} is not supported: only users and groups can be impersonated`)
-    const [name = ''] = headersDistinct['impersonate-user'] ?? []
-    const groups = headersDistinct['impersonate-group'] ?? []
+    const [name = ''] = namesIn(headersDistinct['impersonate-user'])
+    const groups = namesIn(headersDistinct['impersonate-group'])
     if (name === '') throw new StatusError('Forbidden', 'impersonate-user is missing: groups are impersonated together with a user')
     const [, namespace, account] = serviceAccountPattern.exec(name) ?? []
     const needed = [
@@ -35,3 +35,17 @@ export const impersonateByAccessReview =
     const ofAccount = namespace === undefined || groups.length > 0 ? [] : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
     return { name, groups: [...new Set([...groups, ...ofAccount, 'system:authenticated'])] }
   }
+
+/** Names are sent as UTF-8, of which Node makes one character per byte. @throws {StatusError} BadRequest. */
+function namesIn(values: readonly string[] = []): string[] {
+  return values.map(value => {
+    try {
+      return utf8.decode(Buffer.from(value, 'latin1'))
+    } catch {
+      throw new StatusError('BadRequest', `the impersonated name ${JSON.stringify(value.slice(0, 80))} is not UTF-8`)
+    }
+  })
+}
+
+/** Strict: a replacement character would make one name of many. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -30,7 +30,7 @@ export type Manifest = {
   readonly [field: string]: unknown
 }
 
-export type Subject = { kind: 'Group' | 'ServiceAccount'; name: string; namespace?: string; apiGroup?: string }
+export type Subject = { kind: 'Group' | 'User' | 'ServiceAccount'; name: string; namespace?: string; apiGroup?: string }
 
 export const group = (name: string): Subject => ({ kind: 'Group', apiGroup: rbacGroup, name })
 export const account = (namespace: string, name: string): Subject => ({ kind: 'ServiceAccount', namespace, name })

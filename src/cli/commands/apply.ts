@@ -3,11 +3,11 @@ import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
 import { formatError, usageError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { explainRejection } from '../explain-rejection.ts'
 import type { OutputFormat } from '../output/output-formats.ts'
 import { objectName, serialize } from '../output/print-objects.ts'
 import { type Manifest, readManifests } from '../read-manifests.ts'
+import { note, print } from '../terminal.ts'
 import { whenAllReady } from '../when-all-ready.ts'
 
 export type ApplyCommandOptions = AccessOptions & {

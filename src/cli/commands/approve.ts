@@ -4,12 +4,12 @@ import { isConditionTrue, parseDuration } from '../../kubernetes/object/index.ts
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { approvePlan, newPlanRemedy, showPlan } from '../approve-plan.ts'
 import { CliError } from '../cli-error.ts'
-import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { checkDigest, type PendingPlan, pendingPlan } from '../pending-plan.ts'
 import { awaitingApproval, expectSuccess, whenEnded, whenRecorded } from '../request-run.ts'
 import { requireRights } from '../require-rights.ts'
 import { getStack } from '../targets.ts'
+import { confirm, note, print } from '../terminal.ts'
 import { waitFor } from '../wait-for.ts'
 import { whenDestroyed } from '../when-destroyed.ts'
 

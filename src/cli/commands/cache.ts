@@ -8,11 +8,11 @@ import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/
 import { formatBytes } from '../../kubernetes/util/index.ts'
 import { type AccessOptions, dataDirectory, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { countOf } from '../count-of.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
+import { note, print } from '../terminal.ts'
 
 type Options = { data?: string; cacheDir?: string; domain?: string; output?: 'json' | 'yaml' }
 type WarmOptions = Options & AccessOptions & { directory?: string; engine?: EngineName; engineEnvironment?: string[]; allowPath?: string[] }

@@ -2,9 +2,9 @@ import { isEnded, phaseOf, type Run, runResource } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { whenEnded } from '../request-run.ts'
 import { getStackOrRun, runsOf } from '../targets.ts'
+import { note, print } from '../terminal.ts'
 
 export type CancelOptions = AccessOptions & { wait: boolean; timeout: string }
 

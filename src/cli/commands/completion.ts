@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { usageError } from '../cli-error.ts'
-import { print } from '../console.ts'
+import { print } from '../terminal.ts'
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 

@@ -1,9 +1,9 @@
 import { consoleAccess, statusAccess } from '../../app/index.ts'
 import { dataDirectory } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { fetchFromProcess, readRecordedLine } from '../running-process.ts'
+import { note, print } from '../terminal.ts'
 
 /** `oarlock console`: prints a link that signs in once. Only who may read the data directory gets one. */
 export async function printConsoleLink({ data }: { data?: string }): Promise<number> {

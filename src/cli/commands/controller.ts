@@ -2,9 +2,9 @@ import { join, resolve } from 'node:path'
 import { parseAddress, roles } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { usageError } from '../cli-error.ts'
-import { print } from '../console.ts'
 import { certificateFiles, type RoleListenOptions } from '../role-options.ts'
 import { type RoleOptions, runRole } from '../run-role.ts'
+import { print } from '../terminal.ts'
 import { packageVersion } from '../version.ts'
 
 export type ControllerOptions = RoleOptions &

@@ -1,6 +1,6 @@
 import { workerResource } from '../../api/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
-import { note, print } from '../console.ts'
+import { note, print } from '../terminal.ts'
 import { selectWorkers } from './drain.ts'
 
 export type CordonOptions = AccessOptions & { pool?: string }

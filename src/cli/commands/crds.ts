@@ -1,8 +1,8 @@
 import { installation } from '../../app/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { print } from '../terminal.ts'
 
 /** `oarlock crds check` */
 export async function checkCrds(options: AccessOptions): Promise<void> {

@@ -4,12 +4,13 @@ import { formatDuration, isReason, type KubeObject, type Resource } from '../../
 import { truncateText } from '../../kubernetes/util/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { discoverTypes, findTypes, type KnownType, parseTarget } from '../find-types.ts'
+import { stringifyYaml } from '../output/stringify-yaml.ts'
 import { renderTable } from '../output/table.ts'
 import { planText } from '../request-run.ts'
 import { stackNotFound } from '../targets.ts'
+import { print } from '../terminal.ts'
 
 /** `oarlock describe TYPE NAME` or `TYPE/NAME`: prints an object with its conditions, the Runs of a Stack, and events. */
 export async function describe(typed: string, name: string | undefined, options: AccessOptions): Promise<void> {
@@ -172,9 +173,5 @@ function hideData({ data, ...rest }: Record<string, unknown>): Record<string, un
 }
 
 async function indented(value: object): Promise<string[]> {
-  const { stringify } = await import('yaml')
-  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false })
-    .trimEnd()
-    .split('\n')
-    .map(line => `  ${line}`)
+  return (await stringifyYaml(value)).split('\n').map(line => `  ${line}`)
 }

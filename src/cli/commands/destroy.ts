@@ -3,13 +3,13 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { usageError } from '../cli-error.ts'
-import { confirm, note, print } from '../console.ts'
 import { countOf } from '../count-of.ts'
 import { destroyNamespace } from '../destroy/destroy-namespace.ts'
-import { executeDestruction, requiresApproval } from '../destroy/execute-destruction.ts'
+import { destructionRequiresApproval, executeDestruction } from '../destroy/execute-destruction.ts'
 import { type PlannedDestruction, planDestructions, setSource, showDestruction } from '../destroy/plan-destruction.ts'
 import { hasRight } from '../require-rights.ts'
 import { getStack, visibleStacks } from '../targets.ts'
+import { confirm, note, print } from '../terminal.ts'
 
 export type DestroyOptions = AccessOptions & { all?: boolean; yes?: boolean; useCurrentSource?: boolean; wait: boolean; timeout: string }
 
@@ -34,7 +34,11 @@ export async function destroy(target: string | undefined, options: DestroyOption
       const planOptions = { what: `stack/${name}`, timeoutMs, useCurrentSource, listOthers, includesOthers: false }
       const [planned] = await planDestructions(client, [stack], planOptions)
       await showDestruction(client, planned!)
-      if (planned!.plan && (await requiresApproval(client, stack)) && !(await hasRight(client, { namespace, name }, approvalRight)))
+      if (
+        planned!.plan &&
+        (await destructionRequiresApproval(client, stack)) &&
+        !(await hasRight(client, { namespace, name }, approvalRight))
+      )
         note(
           `stack/${name} is then deleted when a user with the permission to ${approvalRight.verb} stacks/${approvalRight.subresource} approves this plan`,
         )

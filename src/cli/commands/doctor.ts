@@ -1,9 +1,9 @@
 import { type AccessOptions, currentEnvironment, findKubeconfig, withClient } from '../access.ts'
-import { outPaint, print } from '../console.ts'
 import { type Finding, findingLines } from '../doctor/finding.ts'
 import { machineFindings } from '../doctor/machine-findings.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
+import { outPaint, print } from '../terminal.ts'
 
 /**
  * `oarlock doctor`: checks what this machine has of what Oarlock can use; with `--kubeconfig` or `--context`, what the cluster has of what Oarlock

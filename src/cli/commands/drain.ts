@@ -3,9 +3,9 @@ import { type Client, listWatch } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { suggest } from '../suggest.ts'
+import { note, print } from '../terminal.ts'
 
 export type DrainOptions = AccessOptions & { pool?: string; wait: boolean; timeout: string }
 

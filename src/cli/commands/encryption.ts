@@ -7,9 +7,9 @@ import {
   ServerStartError,
 } from '../../kubernetes/server/index.ts'
 import { dataDirectory, withClient } from '../access.ts'
-import { confirm, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { serialize } from '../output/print-objects.ts'
+import { confirm, note, print } from '../terminal.ts'
 
 export type RotateOptions = {
   data?: string

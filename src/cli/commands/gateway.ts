@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
 import { parseAddress, partitions, roles } from '../../app/index.ts'
-import { note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { endLeanStart } from '../lean-start.ts'
 import { openLog } from '../open-log.ts'
 import { reportReadiness } from '../report-readiness.ts'
 import { onShutdownSignal } from '../shutdown-signals.ts'
 import { startError } from '../start-error.ts'
+import { note, outPaint, print } from '../terminal.ts'
 import { packageVersion } from '../version.ts'
 
 export type GatewayOptions = {

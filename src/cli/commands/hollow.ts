@@ -5,10 +5,10 @@ import { type Client, createClient } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, findKubeconfig } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { LiveScreen } from '../output/live-screen.ts'
 import { serialize } from '../output/print-objects.ts'
+import { note, print } from '../terminal.ts'
 import { packageVersion } from '../version.ts'
 
 export type HollowOptions = AccessOptions & {

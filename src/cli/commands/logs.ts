@@ -3,10 +3,10 @@ import { isEnded, oarlockCommand, runResource } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { note, printStream } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { getStackOrRun, runsOf } from '../targets.ts'
+import { note, printStream } from '../terminal.ts'
 import { waitFor } from '../wait-for.ts'
 
 export type LogsOptions = AccessOptions & {

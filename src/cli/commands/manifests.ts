@@ -1,6 +1,6 @@
 import { installation } from '../../app/index.ts'
-import { print } from '../console.ts'
 import { serialize } from '../output/print-objects.ts'
+import { print } from '../terminal.ts'
 
 /** `oarlock manifests`: one YAML document per object. */
 export async function manifests(options: { policies: boolean; externalMetrics?: boolean }): Promise<void> {

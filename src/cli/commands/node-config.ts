@@ -4,9 +4,9 @@ import { nameErrors, parseDuration } from '../../kubernetes/object/index.ts'
 import { issueKubeletCertificates, writeSecretFile } from '../../kubernetes/server/index.ts'
 import { dataDirectory } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { print } from '../terminal.ts'
 
 export type NodeConfigOptions = { data?: string; server?: string; address: string[]; to?: string; ttl: string }
 

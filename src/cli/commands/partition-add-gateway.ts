@@ -4,9 +4,9 @@ import { parseDuration } from '../../kubernetes/object/index.ts'
 import { writeSecretFile } from '../../kubernetes/server/index.ts'
 import { dataDirectory } from '../access.ts'
 import { usageError } from '../cli-error.ts'
-import { print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { startError } from '../start-error.ts'
+import { print } from '../terminal.ts'
 
 export type AddGatewayOptions = { data?: string; server: string; tlsSan: string[]; to: string; kubeconfigTo: string; ttl: string }
 

@@ -3,9 +3,9 @@ import { partitions } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { writeSecretFile } from '../../kubernetes/server/index.ts'
 import { dataDirectory } from '../access.ts'
-import { note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { startError } from '../start-error.ts'
+import { note, print } from '../terminal.ts'
 import type { PartitionRole } from './partition-roles.ts'
 
 export type AddPartitionOptions = { data?: string; roles?: PartitionRole[]; to?: string; ttl: string }

@@ -1,8 +1,8 @@
 import { partitions } from '../../app/index.ts'
 import { dataDirectory } from '../access.ts'
-import { confirm, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { startError } from '../start-error.ts'
+import { confirm, note, print } from '../terminal.ts'
 
 export type RemovePartitionOptions = { data?: string; lost?: boolean; yes?: boolean }
 

@@ -3,13 +3,13 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, formatError, usageError } from '../cli-error.ts'
-import { note, outPaint, print, printStream } from '../console.ts'
 import { streamLog } from '../follow-log.ts'
 import { serialize } from '../output/print-objects.ts'
 import { formatDiff, readDiff } from '../plan-diff.ts'
 import { expectSuccess, planText, runRequest, startRequest } from '../request-run.ts'
 import { type RunFlags, requestedRun } from '../run-options.ts'
 import { getStack, getStackOrRun } from '../targets.ts'
+import { note, outPaint, print, printStream } from '../terminal.ts'
 
 export type PlanOptions = AccessOptions & RunFlags & { run?: string; output?: 'text' | 'json'; wait: boolean; timeout: string }
 

@@ -3,10 +3,10 @@ import { resolve } from 'node:path'
 import { defaults } from '../../api/index.ts'
 import { parseAddress, roles } from '../../app/index.ts'
 import { formatError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { joinEndpoint } from '../join-endpoint.ts'
 import { parseLabels } from '../parse-labels.ts'
 import { type RoleOptions, runRole } from '../run-role.ts'
+import { note, print } from '../terminal.ts'
 import { workerLauncher } from '../worker-launcher.ts'
 
 export type PoolOptions = RoleOptions & {

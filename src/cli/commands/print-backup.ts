@@ -1,7 +1,7 @@
 import type { BackupManifest } from '../../app/index.ts'
 import { formatBytes } from '../../kubernetes/util/index.ts'
 import { CliError } from '../cli-error.ts'
-import { errPaint, note, print } from '../console.ts'
+import { errPaint, note, print } from '../terminal.ts'
 
 /** What a backup contains and what it omits. */
 export function printBackup({

@@ -5,10 +5,10 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError, rightHint } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
+import { note, print } from '../terminal.ts'
 
 export type QueueOptions = AccessOptions & { pool?: string; limit?: number; output?: 'json' | 'yaml' | 'wide' }
 

@@ -4,8 +4,8 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import { describeResource, formatDuration, isReason, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { note, print } from '../terminal.ts'
 
 export type QuiesceOptions = AccessOptions & { timeout: string }
 

@@ -1,11 +1,11 @@
 import { oarlockCommand, shortDigest } from '../../api/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { rejectPlan } from '../approve-plan.ts'
-import { confirm, note, print } from '../console.ts'
 import { checkDigest, pendingPlan } from '../pending-plan.ts'
 import { planText } from '../request-run.ts'
 import { requireRights } from '../require-rights.ts'
 import { getStack } from '../targets.ts'
+import { confirm, note, print } from '../terminal.ts'
 
 export type RejectOptions = AccessOptions & { reason?: string; plan?: string; yes?: boolean }
 

@@ -2,10 +2,10 @@ import { isEnded, oarlockCommand, phaseOf, type Run, runResource, stackResource 
 import { maxEpoch } from '../../stores/state/index.ts'
 import type { AccessOptions } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { requireRights } from '../require-rights.ts'
+import { confirm, note, print } from '../terminal.ts'
 import { withState } from './state.ts'
 
 type Options = AccessOptions & { epoch?: string; force?: boolean; yes?: boolean; output?: 'json' | 'yaml' }

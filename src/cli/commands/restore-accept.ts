@@ -2,10 +2,10 @@ import { annotations, oarlockCommand, phaseOf, type Run, type Stack, stackResour
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { planText } from '../request-run.ts'
 import { getStack, runsOf } from '../targets.ts'
+import { confirm, note, print } from '../terminal.ts'
 
 type Options = AccessOptions & { all?: boolean; force?: boolean; yes?: boolean }
 

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { backups, type InstallationRestore } from '../../app/index.ts'
 import { dataDirectory } from '../access.ts'
-import { errPaint, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { serialize } from '../output/print-objects.ts'
+import { errPaint, note, print } from '../terminal.ts'
 import { passphraseToDecrypt } from './passphrase.ts'
 
 export type RestoreOptions = {

@@ -1,10 +1,10 @@
 import type { Run } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { print } from '../console.ts'
 import { expectNoPendingPlan, expectSuccess, runRequest, startRequest } from '../request-run.ts'
 import { type RunFlags, requestedRun } from '../run-options.ts'
 import { getStack } from '../targets.ts'
+import { print } from '../terminal.ts'
 
 export type RunCommandOptions = AccessOptions & RunFlags & { wait: boolean; timeout: string }
 

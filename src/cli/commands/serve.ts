@@ -3,7 +3,6 @@ import { DataInUseError, parseAddress, partitionIdentity, partitions, roles } fr
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { dataDirectory } from '../access.ts'
 import { usageError } from '../cli-error.ts'
-import { note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { endLeanStart } from '../lean-start.ts'
 import { type OpenedLog, openLog } from '../open-log.ts'
@@ -11,6 +10,7 @@ import { type AuditFlags, auditOptions } from '../options.ts'
 import { reportReadiness } from '../report-readiness.ts'
 import { onShutdownSignal } from '../shutdown-signals.ts'
 import { startError } from '../start-error.ts'
+import { note, outPaint, print } from '../terminal.ts'
 import { packageVersion } from '../version.ts'
 
 export type ServeOptions = {

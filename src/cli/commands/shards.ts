@@ -14,13 +14,13 @@ import {
 import { formatDuration, isReason, type KubeObject, parseApiVersion, type Resource } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { print } from '../console.ts'
 import { countOf } from '../count-of.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 import { getStack } from '../targets.ts'
+import { print } from '../terminal.ts'
 
 export type ShardsOptions = AccessOptions & { ring: string; ringNamespace: string; output?: 'json' | 'yaml' | 'wide' }
 

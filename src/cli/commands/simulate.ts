@@ -17,9 +17,9 @@ import {
 } from '../../controllers/simulate/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
+import { note, print } from '../terminal.ts'
 
 export type SimulateOptions = {
   stacks: number

@@ -1,8 +1,8 @@
 import { expectedStateVersion, oarlockCommand } from '../../api/index.ts'
 import { decideStateError, formatStateError } from '../../stores/state/index.ts'
 import type { AccessOptions } from '../access.ts'
-import { confirm, note, print } from '../console.ts'
 import { newestNumber } from '../state/state-api.ts'
+import { confirm, note, print } from '../terminal.ts'
 import { withState } from './state.ts'
 
 /** `oarlock state accept STACK`: Runs start from the newest stored state, or from none, although a Run has stored a newer one. */

@@ -7,7 +7,6 @@ import { type Detection, loadEngine } from '../../execution/engine/index.ts'
 import { defaultStateLimits, lineageOf, summarizeState, withNewerSerial } from '../../stores/state/index.ts'
 import type { AccessOptions } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { confirm, note, print } from '../console.ts'
 import { countOf } from '../count-of.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { importProblem } from '../state/import-problem.ts'
@@ -15,6 +14,7 @@ import { preparePulumiImport, readPulumiBackend, readPulumiFile } from '../state
 import { isBackendUrl, readPulumiUrl } from '../state/read-pulumi-url.ts'
 import { recordImport, rejectSecondImport } from '../state/record-import.ts'
 import { stateKindOf } from '../state/state-kind.ts'
+import { confirm, note, print } from '../terminal.ts'
 import { readInput, withState } from './state.ts'
 
 type Options = AccessOptions & { from: string; pulumiStack?: string; force?: boolean; yes?: boolean }

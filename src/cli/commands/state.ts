@@ -15,7 +15,6 @@ import {
 } from '../../stores/state/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
-import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
@@ -25,6 +24,7 @@ import { recordImport } from '../state/record-import.ts'
 import { StateApi, unlockHint } from '../state/state-api.ts'
 import { stateKindOf } from '../state/state-kind.ts'
 import { getStack } from '../targets.ts'
+import { confirm, note, print } from '../terminal.ts'
 
 type OutputOptions = { output?: 'json' | 'yaml' }
 type ConfirmOptions = { yes?: boolean }

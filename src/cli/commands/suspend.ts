@@ -2,8 +2,8 @@ import { endedPhases, oarlockCommand, type RunPhase, type Stack, stackResource }
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { formatError, usageError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { getStack } from '../targets.ts'
+import { note, print } from '../terminal.ts'
 
 export type SuspendOptions = AccessOptions & { all?: boolean; selector?: string }
 

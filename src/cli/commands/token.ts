@@ -3,12 +3,12 @@ import { isLoopback, joinTokens } from '../../app/index.ts'
 import { formatDuration, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { joinEndpoint } from '../join-endpoint.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 import { parseLabels } from '../parse-labels.ts'
+import { note, print } from '../terminal.ts'
 
 export type CreateOptions = AccessOptions & { pool: string; ttl: string; uses?: number; label?: string[]; allowLabel?: string[] }
 

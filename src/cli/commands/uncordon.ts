@@ -3,8 +3,8 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { note, print } from '../terminal.ts'
 import { getWorkers } from './drain.ts'
 
 /** A live worker reports its phase within moments. */

@@ -1,5 +1,5 @@
-import { print } from '../console.ts'
 import { serialize } from '../output/print-objects.ts'
+import { print } from '../terminal.ts'
 import { packageVersion } from '../version.ts'
 
 /** `oarlock version [-o json|yaml]` */

@@ -1,9 +1,9 @@
 import { joinTokens } from '../../app/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
-import { print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
+import { print } from '../terminal.ts'
 
 /**
  * `oarlock worker revoke WORKER…`: the workers can do nothing more. They cannot renew their Leases, stop their engines because of that, and

@@ -1,5 +1,5 @@
 import { runWorkerProcess } from '../../app/index.ts'
-import { note } from '../console.ts'
+import { note } from '../terminal.ts'
 import { packageVersion } from '../version.ts'
 
 export type WorkerCommandOptions = { name?: string; pool?: string; once?: boolean; slots?: number; idleTimeout?: string; label?: string[] }

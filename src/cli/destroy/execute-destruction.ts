@@ -1,12 +1,12 @@
-import { approvalPolicyOf, destructionOf, type Stack, stackResource } from '../../api/index.ts'
+import { destructionOf, requiresApproval, type Stack, stackResource } from '../../api/index.ts'
 import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
 import { isConditionTrue, isReason } from '../../kubernetes/object/index.ts'
 import { approvePlan } from '../approve-plan.ts'
 import { CliError } from '../cli-error.ts'
-import { note } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { awaitingApproval, isConfirmedDeletion } from '../request-run.ts'
 import { hasRight } from '../require-rights.ts'
+import { note } from '../terminal.ts'
 import { waitFor } from '../wait-for.ts'
 import { whenDestroyed } from '../when-destroyed.ts'
 import { type PlannedDestruction, setSource } from './plan-destruction.ts'
@@ -29,7 +29,8 @@ export async function executeDestruction(
   if (confirmed !== undefined && !isApproval)
     await stacks.patch(name, destructionOf(stack, confirmed, Date.now()) as object, { type: 'merge', namespace })
   if (!deletionTimestamp) await stacks.delete(name, { namespace, preconditions: { uid } })
-  if (plan && (wait || (await requiresApproval(client, stack)))) await approveIfRequired(client, stack, plan, { wait, timeoutMs })
+  if (plan && (wait || (await destructionRequiresApproval(client, stack))))
+    await approveIfRequired(client, stack, plan, { wait, timeoutMs })
   if (wait) await whenDestroyed(client, stack, timeoutMs, plan?.runName)
 }
 
@@ -50,13 +51,10 @@ async function whenStatusChanged(client: Client, stack: Stack, timeoutMs: number
 }
 
 /** Whether the destruction needs an approval. False if that follows from the namespace, which the user may not read. */
-export async function requiresApproval(client: Client, { metadata, spec }: Stack): Promise<boolean> {
-  if (spec.approval === 'Manual') return true
-  const namespace = await client
-    .resource(namespaceResource)
-    .getOrUndefined(metadata.namespace ?? 'default')
-    .catch(() => undefined)
-  return approvalPolicyOf(namespace?.metadata.labels) !== undefined
+export async function destructionRequiresApproval(client: Client, stack: Stack): Promise<boolean> {
+  const { namespace = 'default' } = stack.metadata
+  const readNamespace = client.resource(namespaceResource).getOrUndefined(namespace)
+  return requiresApproval(stack, await readNamespace.catch(() => undefined))
 }
 
 /** Where the Stack or its namespace requires approval, its deletion waits for that of the plan. */

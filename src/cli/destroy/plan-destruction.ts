@@ -1,11 +1,11 @@
-import { annotations, phaseOf, type Run, type Stack, stackResource } from '../../api/index.ts'
+import { annotations, nothingToDestroy, phaseOf, type Run, type Stack, stackResource } from '../../api/index.ts'
 import { hasResources } from '../../controllers/stack/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { isConditionTrue } from '../../kubernetes/object/index.ts'
 import { type ShownPlan, showPlan } from '../approve-plan.ts'
-import { note } from '../console.ts'
 import { runRequest } from '../request-run.ts'
 import { runsOf } from '../targets.ts'
+import { note } from '../terminal.ts'
 import { type Blocker, expectNoBlockers, findBlockers } from './blockers.ts'
 
 export type PlanOptions = {
@@ -71,9 +71,6 @@ async function readAgain(client: Client, stacks: readonly Stack[]): Promise<Stac
 const needsPlan = async (client: Client, stack: Stack): Promise<boolean> =>
   hasResources(stack, stack.status ?? {}, (await runsOf(client, stack)).reverse())
 
-/** Instead of the digest of a plan. */
-const nothing = 'none'
-
 /** The `problem` is why the plan failed. */
 async function planDestruction(client: Client, stack: Stack, options: PlanOptions): Promise<PlannedDestruction & { problem?: string }> {
   const { status, metadata } = stack
@@ -84,7 +81,7 @@ async function planDestruction(client: Client, stack: Stack, options: PlanOption
     return { stack, plan, ...(plan && { confirmed: plan.digest }) }
   }
   // Its first Apply may begin before the deletion: what that creates was not shown.
-  if (!(await needsPlan(client, stack))) return { stack, plan: undefined, confirmed: nothing }
+  if (!(await needsPlan(client, stack))) return { stack, plan: undefined, confirmed: nothingToDestroy }
   const run = await requestPlan(client, stack, options)
   const { plan, changed, reason, message } = run.status ?? {}
   if (phaseOf(run) !== 'Succeeded') {
@@ -92,7 +89,7 @@ async function planDestruction(client: Client, stack: Stack, options: PlanOption
     return { stack, plan: undefined, problem: `run/${run.metadata.name} cannot plan its destruction: ${why}` }
   }
   const shown = plan && changed ? { ...plan, runName: run.metadata.name } : undefined
-  return { stack, plan: shown, confirmed: plan?.digest ?? nothing }
+  return { stack, plan: shown, confirmed: plan?.digest ?? nothingToDestroy }
 }
 
 async function requestPlan(client: Client, stack: Stack, { useCurrentSource, timeoutMs }: PlanOptions): Promise<Run> {

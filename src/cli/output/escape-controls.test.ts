@@ -9,12 +9,13 @@ for (const { name, text, want } of [
   { name: 'a moved cursor', text: 'evil\rgood\b\u001b[1A', want: 'evil\\u000dgood\\u0008\\u001b[1A' },
   { name: 'concealed text', text: '\u001b[8msecret', want: '\\u001b[8msecret' },
   { name: 'the 8-bit form', text: '\u009b2J', want: '\\u009b2J' },
+  { name: 'what reverses text', text: 'a\u202eb\u2066c', want: 'a\\u202eb\\u2066c' },
   { name: 'a link', text: '\u001b]8;;http://evil\u001b\\good', want: '\\u001b]8;;http://evil\\u001b\\good' },
 ])
   test(`escapes ${name}`, () => equal(escapeControls(text), want))
 
 test('keeps colors, tabs, line ends and other characters', () => {
-  const text = `${colorPaint('red', 'a')}\t${colorPaint('dim', 'ü')}\n→\u001b[0m\u001b[m`
+  const text = `${colorPaint('red', 'a')}\t${colorPaint('dim', 'ü')}\n→\u001b[0m\u001b[m שלום مرحبا 👩\u200d💻`
   equal(escapeControls(text), text)
 })
 

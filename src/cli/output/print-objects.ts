@@ -1,6 +1,7 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import { resourcePath } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
+import { stringifyYaml } from './stringify-yaml.ts'
 import { renderTableWithin } from './table.ts'
 
 /** `stack.oarlock.dev/network`, as kubectl names an object. */
@@ -12,9 +13,8 @@ export function objectName({ kind, group }: Resource<unknown>, name: string): st
 export async function serialize(value: unknown, format: 'json' | 'yaml'): Promise<string> {
   const clean = withoutManagedFields(value)
   if (format === 'json') return JSON.stringify(clean, null, 2)
-  const { stringify } = await import('yaml')
   // kubectl reads YAML 1.1, where an unquoted Off, as in the enum of a CRD, is false.
-  return stringify(clean, { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' }).trimEnd()
+  return await stringifyYaml(clean, { compat: 'yaml-1.1' })
 }
 
 function withoutManagedFields(value: unknown): unknown {

@@ -21,7 +21,7 @@ export function App() {
         </main>
       )
     case 'signed-out':
-      return <SignInPage options={state.options} message={state.message} />
+      return <SignInPage options={state.options} message={state.message} provider={state.provider} />
     case 'signed-in':
       return <Shell key={state.session.user} />
   }

@@ -1,12 +1,12 @@
 import { signal } from '@preact/signals'
-import { type Session, type SignIn, type SignInOptions, type SignInProblem, signInProblems } from '../protocol/index.ts'
+import { type Session, type SignIn, type SignInOptions, type SignInProblem, type SignOut, signInProblems } from '../protocol/index.ts'
 import { RequestError, request, setCsrfToken, whenSignedOut } from './request.ts'
 
 export type SessionState =
   | { readonly kind: 'loading' }
   /** The server did not answer. */
   | { readonly kind: 'unavailable'; readonly message: string }
-  | { readonly kind: 'signed-out'; readonly options: SignInOptions; readonly message?: string }
+  | { readonly kind: 'signed-out'; readonly options: SignInOptions; readonly message?: string; readonly provider?: SignOut['provider'] }
   | { readonly kind: 'signed-in'; readonly session: Session }
 
 export const sessionState = signal<SessionState>({ kind: 'loading' })
@@ -56,12 +56,20 @@ export async function signInAgain(token: string): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
-  await request('DELETE', 'session').catch(() => {})
+  const { provider } = await request<SignOut>('DELETE', 'session').catch((): SignOut => ({}))
   signedOut()
+  if (provider && sessionState.value.kind === 'signed-out') sessionState.value = { ...sessionState.value, provider }
 }
 
 export function signedOut(options?: SignInOptions, message?: string): void {
-  sessionState.value = { kind: 'signed-out', options: options ?? anyMethod, ...(message !== undefined && { message }) }
+  const before = sessionState.value
+  // The stream reports the end of the session too, before or after the answer to the sign-out.
+  const provider = before.kind === 'signed-out' ? before.provider : undefined
+  sessionState.value = {
+    ...{ kind: 'signed-out', options: options ?? anyMethod },
+    ...(message !== undefined && { message }),
+    ...(provider && { provider }),
+  }
   // The answer has the ways to sign in.
   if (!options) request('GET', 'session').catch(() => {})
 }

@@ -19,6 +19,35 @@ test('the last hour has a value for each 10 s, and a day has one for each minute
   deepEqual([day.timesMs.length, day.series.workers?.at(-1), day.series.runsSucceeded?.at(-1)], [120, 719, 6])
 })
 
+test('when the clock was set back, what is later than the present is removed, and nothing when it was corrected by a few seconds', () => {
+  const history = new History()
+  const add = (atMs: number) => history.add({ atMs, values: { runsSucceeded: 1 } })
+  for (let index = 0; index < 360; index++) add(startMs + index * 10_000)
+  for (const minute of [5, 40]) history.add({ atMs: startMs + minute * 60_000, scaling: scaling('default', startMs + minute * 60_000) })
+  const setBackMs = startMs + 10 * 60_000
+  for (let index = 0; index < 12; index++) add(setBackMs + index * 10_000)
+  add(setBackMs + 105_000)
+  const nowMs = setBackMs + 110_000
+  history.add({ atMs: nowMs, scaling: scaling('default', nowMs) })
+  for (const minutes of [60, 1_440]) {
+    const { timesMs, series } = history.facts(nowMs, minutes)
+    deepEqual([timesMs[0], timesMs.at(-1)], [startMs, minutes === 60 ? nowMs : setBackMs + 60_000])
+    deepEqual(
+      timesMs,
+      timesMs.toSorted((a, b) => a - b),
+    )
+    // Those of the first 10 minutes, the one of the minute or the 10 s in which the clock was set back to, and those since.
+    equal(
+      series.runsSucceeded?.reduce<number>((sum, count) => sum + (count ?? 0), 0),
+      minutes === 60 ? 74 : 79,
+    )
+  }
+  deepEqual(
+    history.poolFacts(nowMs, 60, 'default').scalings.map(({ atMs }) => atMs),
+    [startMs + 5 * 60_000, nowMs],
+  )
+})
+
 test('it is bounded, and another history that adds its entries has the same', () => {
   const history = new History()
   const days = 3 * 8_640

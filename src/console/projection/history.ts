@@ -23,7 +23,10 @@ type Level = {
   readonly samples: { readonly atMs: number; readonly values: HistorySample }[]
 }
 
-/** The bounded history that charts show (invariant 10): at most 1,800 samples and 500 changes of the size of pools. */
+/**
+ * The bounded history that charts show (invariant 10): at most 1,800 samples and 500 changes of the size of pools. When the clock was set back, what is later than the present is
+ * removed: charts show the time until now.
+ */
 export class History {
   readonly #levels: readonly [Level, Level] = [
     { ...levels[0], samples: [] },
@@ -36,6 +39,7 @@ export class History {
 
   add(entry: HistoryEntry): void {
     if ('scaling' in entry) {
+      while ((this.#scalings.at(-1)?.atMs ?? 0) > entry.atMs + History.everyMs) this.#scalings.pop()
       this.#scalings.push(entry)
       if (this.#scalings.length > maxScalings) this.#scalings.shift()
       return
@@ -80,6 +84,8 @@ const isPerInterval = new Set<string>(intervalSeries)
 
 /** Within one interval of a level the highest value counts, and numbers of an interval are summed. */
 function addSample({ everyMs, count, samples }: Level, { atMs, values }: HistoryEntry & { readonly values: HistorySample }): void {
+  // A clock that is corrected by less than an interval removes nothing.
+  while ((samples.at(-1)?.atMs ?? 0) >= atMs + everyMs) samples.pop()
   const last = samples.at(-1)
   const interval = (ms: number) => Math.floor(ms / everyMs)
   if (last && interval(atMs) <= interval(last.atMs)) {

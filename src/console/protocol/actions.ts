@@ -25,7 +25,7 @@ export type ActionRequest = {
   /** Undefined for a Worker. */
   readonly namespace?: string
   readonly name: string
-  /** Of an approval, a rejection or a destruction: the digest of the plan that was shown. */
+  /** Of an approval, a rejection or a destruction: the digest of the plan that was shown. A destruction without it confirms that there is nothing to destroy. */
   readonly digest?: string
   /** Of the object when it was shown: the action is rejected if it has changed since. */
   readonly resourceVersion?: string

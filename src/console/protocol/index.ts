@@ -10,7 +10,15 @@ export { type Filter, FilterError, filterFields, matchesFilter, parseFilter } fr
 export { apiPath, csrfHeader, type ErrorBody, pagePath, type SignIn, type SignInOptions } from './paths.ts'
 export type * from './rows.ts'
 export { phaseTones, stateTones } from './rows.ts'
-export { recentSignInMs, type Session, type SignInMethod, type SignInProblem, signInProblems, signInTooOld } from './session.ts'
+export {
+  recentSignInMs,
+  type Session,
+  type SignInMethod,
+  type SignInProblem,
+  type SignOut,
+  signInProblems,
+  signInTooOld,
+} from './session.ts'
 export type * from './stack-details.ts'
 export { maxAttributeChanges, maxGraphNodes, maxResourceChanges, stackSections } from './stack-details.ts'
 export type * from './views.ts'

@@ -20,6 +20,9 @@ export type Session = {
   readonly version: string
 }
 
+/** The user has signed out of the console. `provider`: where the user is still signed in, and the address that a browser opens to end that session too. */
+export type SignOut = { readonly provider?: { readonly name: string; readonly endSession: string } }
+
 /** Destructive actions want a sign-in that is no older. */
 export const recentSignInMs = 5 * 60_000
 /** Reason of the answer (status 401) to an action that wants a more recent sign-in: the session continues. */

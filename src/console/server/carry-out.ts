@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import {
   annotations,
   formatRunRequest,
+  nothingToDestroy,
   type RequestType,
   runResource,
   shortDigest,
@@ -52,8 +53,8 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       return `stack/${name}: plan ${shortDigest(plan.digest)} rejected`
     }
     case 'destroy': {
-      const what = 'a destruction names the digest of the plan of destruction and the resourceVersion that were shown'
-      return await destroyStack(client, user, shownPlan(request, what))
+      const confirmed = { ...request, digest: request.digest ?? nothingToDestroy }
+      return await destroyStack(client, user, shownPlan(confirmed, 'a destruction names the resourceVersion of the Stack that was shown'))
     }
     case 'rollback':
       if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))

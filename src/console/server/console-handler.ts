@@ -14,10 +14,10 @@ import { requireSameOrigin } from './same-origin.ts'
 import { sendJson } from './send-json.ts'
 import { SessionAccess } from './session-access.ts'
 import { defaultSessionLimits, Sessions } from './sessions.ts'
-import { UserSessions } from './sign-in.ts'
 import { stackRoutes, TaskThreads } from './stack/index.ts'
 import { Streams } from './streams.ts'
 import { TokenReviews } from './token-reviews.ts'
+import { UserSessions } from './user-sessions.ts'
 
 const beatEveryMs = 5_000
 const sweepEveryMs = 5_000

@@ -16,6 +16,12 @@ export function readCookie(request: IncomingMessage, name: string, reachedBy: Re
   return pairs.find(pair => pair.startsWith(start))?.slice(start.length)
 }
 
+/** Of the console, as the browser has it. */
+export function originOf({ headers, socket }: IncomingMessage, reachedBy: ReachedBy): string {
+  const isTls = reachedBy === 'tls' || 'encrypted' in socket
+  return `${isTls ? 'https' : 'http'}://${headers.host}`
+}
+
 /** The value of `Set-Cookie`. An empty value with an age of 0 removes it. */
 export function formatCookie(
   request: IncomingMessage,

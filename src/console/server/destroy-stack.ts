@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { approvalPolicyOf, destructionOf, type Stack, stackResource } from '../../api/index.ts'
+import { destructionOf, requiresApproval, type Stack, stackResource } from '../../api/index.ts'
 import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
 import { findCondition, isReason } from '../../kubernetes/object/index.ts'
 import { approvePlan, type ShownPlan } from './approve-plan.ts'
@@ -18,11 +18,13 @@ export async function destroyStack(client: Client, user: string, plan: ShownPlan
   const { namespace, name, digest } = plan
   const stacks = client.resource(stackResource)
   const stack = (await stacks.get(name, { namespace })) as Stack
-  const { spec } = stack
   const { uid } = (await patchShown(client, plan, destructionOf(stack, digest, Date.now()))).metadata
   await stacks.delete(name, { namespace, preconditions: { uid } })
   const requested = `stack/${name}: destruction of exactly this plan requested`
-  const waiting = (await requiresApproval(client, spec, namespace)) && (await whenAwaitingApproval(client, plan, uid))
+  // Undefined if the user may not read it: then the approval is given on the page of the Stack.
+  const readNamespace = client.resource(namespaceResource).getOrUndefined(namespace)
+  const needsApproval = requiresApproval(stack, await readNamespace.catch(() => undefined))
+  const waiting = needsApproval && (await whenAwaitingApproval(client, plan, uid))
   if (!waiting) return requested
   try {
     await approvePlan(client, user, { ...plan, resourceVersion: waiting.metadata.resourceVersion })
@@ -31,16 +33,6 @@ export async function destroyStack(client: Client, user: string, plan: ShownPlan
     if (!isReason(error, 'Forbidden') && !isReason(error, 'Conflict')) throw error
     return `${requested}: it awaits approval, because ${(error as Error).message}`
   }
-}
-
-/** False if that follows from the namespace, which the user may not read. */
-async function requiresApproval(client: Client, spec: Stack['spec'], namespace: string): Promise<boolean> {
-  if (spec.approval === 'Manual') return true
-  const found = await client
-    .resource(namespaceResource)
-    .getOrUndefined(namespace)
-    .catch(() => undefined)
-  return approvalPolicyOf(found?.metadata.labels) !== undefined
 }
 
 /** Undefined if the destruction does not wait for an approval, or for that of another plan. */

@@ -1,4 +1,5 @@
 import type { AuthorizationServer, Client } from 'oauth4webapi'
+import { fetchWithCa } from './fetch-with-ca.ts'
 import { type OidcClaims, oidcUser } from './oidc-user.ts'
 import type { ConsoleUser } from './sessions.ts'
 
@@ -8,6 +9,8 @@ export type OidcOptions = OidcClaims & {
   readonly clientId: string
   /** Default: a public client, which has none. */
   readonly clientSecret?: string | undefined
+  /** Authorities of the certificate of the provider, as PEM. Default: those of the system. */
+  readonly caCertificate?: string | undefined
   /** On the button. Default: the host of the issuer. */
   readonly name?: string | undefined
   /** Default `openid`, `profile`, `email`. */
@@ -28,6 +31,8 @@ const metadataMs = 3_600_000
 /** A user who signs in again has done so since. */
 const againSeconds = 120
 const timeoutMs = 10_000
+/** A longer ID token makes an address that proxies and providers reject: then the provider asks whom to sign out. */
+const maxHintChars = 4_096
 
 /** An OpenID Connect provider: the authorization code flow with PKCE, `state` and `nonce`. The library checks the ID token. */
 export class OidcProvider {
@@ -70,7 +75,7 @@ export class OidcProvider {
     returned: URLSearchParams,
     redirectUrl: string,
     { state, nonce, verifier, again }: PendingSignIn,
-  ): Promise<{ readonly user: ConsoleUser; readonly authenticatedMs: number }> {
+  ): Promise<{ readonly user: ConsoleUser; readonly authenticatedMs: number; readonly idToken: string }> {
     const oauth = await import('oauth4webapi')
     const metadata = await this.#readMetadata()
     const { clientSecret } = this.#options
@@ -93,8 +98,27 @@ export class OidcProvider {
     })
     await oauth.validateApplicationLevelSignature(metadata, response, await this.#requestOptions())
     const claims = oauth.getValidatedIdTokenClaims(tokens)
-    if (!claims) throw new Error('the answer has no ID token')
-    return { user: oidcUser(claims.iss, claims, this.#options), authenticatedMs: (claims.auth_time ?? 0) * 1_000 }
+    if (!claims || tokens.id_token === undefined) throw new Error('the answer has no ID token')
+    const user = oidcUser(claims.iss, claims, this.#options)
+    return { user, authenticatedMs: (claims.auth_time ?? 0) * 1_000, idToken: tokens.id_token }
+  }
+
+  /**
+   * The address at the provider that ends the session of the user there (RP-initiated logout) and then sends the browser to `returnUrl`, which the client must have registered.
+   * Undefined if the provider has none. @throws if the provider does not answer.
+   */
+  async endSessionUrl(idToken: string, returnUrl: string): Promise<string | undefined> {
+    const { end_session_endpoint } = await this.#readMetadata()
+    const url = end_session_endpoint === undefined ? null : URL.parse(end_session_endpoint)
+    if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && this.#isPlain)) return undefined
+    url.searchParams.set('client_id', this.#options.clientId)
+    url.searchParams.set('post_logout_redirect_uri', returnUrl)
+    if (idToken.length <= maxHintChars) url.searchParams.set('id_token_hint', idToken)
+    return url.href
+  }
+
+  get #isPlain(): boolean {
+    return this.#options.issuerUrl.startsWith('http:')
   }
 
   #readMetadata(): Promise<AuthorizationServer> {
@@ -117,8 +141,12 @@ export class OidcProvider {
   }
 
   async #requestOptions() {
-    const { allowInsecureRequests } = await import('oauth4webapi')
-    const isPlain = this.#options.issuerUrl.startsWith('http:')
-    return { signal: AbortSignal.timeout(timeoutMs), ...(isPlain && { [allowInsecureRequests]: true }) }
+    const { allowInsecureRequests, customFetch } = await import('oauth4webapi')
+    const { caCertificate } = this.#options
+    return {
+      signal: AbortSignal.timeout(timeoutMs),
+      ...(this.#isPlain && { [allowInsecureRequests]: true }),
+      ...(caCertificate !== undefined && { [customFetch]: fetchWithCa(caCertificate) }),
+    }
   }
 }

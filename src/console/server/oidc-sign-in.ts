@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { apiPath, pagePath, type SignInProblem } from '../protocol/index.ts'
-import { formatCookie, type ReachedBy, readCookie } from './cookies.ts'
+import { formatCookie, originOf, type ReachedBy, readCookie } from './cookies.ts'
 import type { OidcProvider, PendingSignIn } from './oidc-provider.ts'
 import type { ConsoleServerOptions } from './options.ts'
 
@@ -40,9 +40,9 @@ export class OidcSignIn {
     // Not begun in this browser: a page of another site must not sign it in as another user.
     if (pending?.state !== returned.get('state')) return redirect(response, problemPath('expired'), removed)
     try {
-      const { user, authenticatedMs } = await this.#provider.finish(returned, redirectUrl(request, reachedBy), pending)
+      const { user, authenticatedMs, idToken } = await this.#provider.finish(returned, redirectUrl(request, reachedBy), pending)
       const browser = randomBytes(24).toString('base64url')
-      const secret = this.#options.links.issue({ user, authenticatedMs, method: 'oidc', browser })
+      const secret = this.#options.links.issue({ user, authenticatedMs, idToken, method: 'oidc', browser })
       const bound = formatCookie(request, { name: oidcCookieName, value: browser, sameSite: 'Strict', maxAgeSeconds }, reachedBy)
       redirect(response, `${pagePath}#token=${secret}`, bound)
     } catch (error) {
@@ -68,10 +68,7 @@ const problemPath = (problem: SignInProblem) => `${pagePath}#problem=${problem}`
 
 const queryOf = ({ url = '' }: IncomingMessage) => new URL(url, 'http://localhost').searchParams
 
-function redirectUrl({ headers, socket }: IncomingMessage, reachedBy: ReachedBy): string {
-  const isTls = reachedBy === 'tls' || 'encrypted' in socket
-  return `${isTls ? 'https' : 'http'}://${headers.host}${apiPath}oidc/callback`
-}
+const redirectUrl = (request: IncomingMessage, reachedBy: ReachedBy) => `${originOf(request, reachedBy)}${apiPath}oidc/callback`
 
 /** Lax: the browser comes back from another site. It is worth nothing without the code that the provider sends. */
 const pendingCookie = (request: IncomingMessage, value: string, age: number, reachedBy: ReachedBy) =>

@@ -11,6 +11,8 @@ export type LinkedUser = {
   readonly method: 'link' | 'oidc'
   /** The value of a cookie of the browser that the provider has sent back: no other one can use the link. Default: any browser can. */
   readonly browser?: string
+  /** Of a user of the provider. */
+  readonly idToken?: string
   /** When the user was authenticated, in milliseconds since the epoch. Default: when the link is used. */
   readonly authenticatedMs?: number
 }

@@ -17,6 +17,8 @@ export type NewSession = {
   /** Replaced when the user signs in again. */
   credential: Credential
   readonly method: SignInMethod
+  /** Of a user of the OIDC provider: it names the session that a sign-out ends there. */
+  idToken?: string | undefined
   /** When the user was last authenticated, for actions that want it to be recent. 0: not known. */
   authenticatedMs: number
 }
@@ -67,12 +69,12 @@ export class Sessions {
   }
 
   /** Returns the secret for the cookie. */
-  create({ user, credential, method, authenticatedMs }: NewSession): { readonly secret: string; readonly session: SessionRecord } {
+  create({ user, credential, method, authenticatedMs, idToken }: NewSession): { readonly secret: string; readonly session: SessionRecord } {
     const nowMs = this.#nowMs()
     const secret = randomBytes(32).toString('base64url')
     const session: SessionRecord = {
       ...{ id: hash('sha256', secret), user, credential, method, csrfToken: randomBytes(24).toString('base64url') },
-      ...{ createdMs: nowMs, activeMs: nowMs, authenticatedMs },
+      ...{ createdMs: nowMs, activeMs: nowMs, authenticatedMs, idToken },
     }
     const own = [...this.#sessions.values()].filter(other => other.user.name === user.name)
     if (own.length >= this.#limits.maxSessionsPerUser) this.#endIdlest(own)

@@ -129,12 +129,15 @@ export async function createClient(options: ClientOptions = {}): Promise<Client>
     headers: {
       accept: 'application/json',
       'user-agent': options.userAgent ?? 'oarlock',
-      ...(access.impersonate?.user && { 'impersonate-user': access.impersonate.user }),
-      ...(access.impersonate?.uid && { 'impersonate-uid': access.impersonate.uid }),
-      ...(access.impersonate?.groups.length && { 'impersonate-group': access.impersonate.groups }),
+      ...(access.impersonate?.user && { 'impersonate-user': utf8Header(access.impersonate.user) }),
+      ...(access.impersonate?.uid && { 'impersonate-uid': utf8Header(access.impersonate.uid) }),
+      ...(access.impersonate?.groups.length && { 'impersonate-group': access.impersonate.groups.map(utf8Header) }),
     },
   })
 }
+
+/** A header value whose bytes are `text` in UTF-8, as client-go sends names: a character of a header is one byte. */
+const utf8Header = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** The certificate authority of the cluster that {@link createClient} connects to, as PEM; undefined for those of the system. */
 export async function clusterCaCertificate(options: AccessOptions = {}): Promise<string | undefined> {

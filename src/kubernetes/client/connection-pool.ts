@@ -56,13 +56,11 @@ export class ConnectionPool {
       if (signal?.aborted) return reject(signal.reason)
       if (this.#closed) return reject(this.#closed)
       const body = (request.body ?? '') as string
-      const bodyBytes = Buffer.byteLength(body)
       let release: (() => void) | undefined
       // Part of the literal: V8 allocates a function that is assigned to a property in the old generation, where it holds all that it refers to until a full
       // collection.
       const pending: PendingRequest = {
-        text: serializeRequest(request, this.#host, body, bodyBytes, this.#serializedHeaders),
-        isAscii: bodyBytes === body.length,
+        text: serializeRequest(request, this.#host, body, this.#serializedHeaders),
         sentMs: 0,
         timeoutMs,
         isCanceled: false,

@@ -156,9 +156,11 @@ export class HttpTransport implements Transport {
       return undefined
     }
     const { protocol, hostname, port } = this.#origin
+    // With a text Node would encode the headers, each of whose characters is a byte, as UTF-8 too.
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
     const allHeaders: OutgoingHttpHeaders = { ...headers }
-    if (body !== undefined || method === 'POST' || method === 'PUT' || method === 'PATCH') {
-      allHeaders['content-length'] = Buffer.byteLength(body ?? '')
+    if (bytes !== undefined || method === 'POST' || method === 'PUT' || method === 'PATCH') {
+      allHeaders['content-length'] = bytes?.length ?? 0
     }
     const clientRequest = agents.send({
       protocol,
@@ -183,7 +185,7 @@ export class HttpTransport implements Transport {
       if (clientRequest.destroyed) return
       try {
         beforeSend?.()
-        clientRequest.end(body)
+        clientRequest.end(bytes)
       } catch (error) {
         fail(error)
         clientRequest.destroy()
@@ -217,7 +219,7 @@ export class HttpTransport implements Transport {
       this.#active.delete(clientRequest)
       release?.()
     })
-    if (!beforeSend) clientRequest.end(body)
+    if (!beforeSend) clientRequest.end(bytes)
     return clientRequest
   }
 

@@ -5,10 +5,9 @@ import { type ParsedResponse, ResponseParser } from './response-parser.ts'
 import type { TlsOptions } from './tls-options.ts'
 import type { TransportResponse } from './transport.ts'
 
-/** A serialized request. `sentMs` is when it was passed to its connection. */
+/** A serialized request: each character of `text` is a byte. `sentMs` is when it was passed to its connection. */
 export type PendingRequest = {
   text: string
-  isAscii: boolean
   sentMs: number
   timeoutMs: number
   /** It is not written any more; if it was written already, its response is discarded. */
@@ -162,7 +161,6 @@ export class PipelinedConnection {
     this.#isFlushScheduled = false
     if (this.#isClosed || this.#unwritten.length === 0) return
     let text = ''
-    let isAscii = true
     let dropped: Set<PendingRequest> | undefined
     for (const pending of this.#unwritten) {
       if (!maySend(pending)) {
@@ -171,11 +169,10 @@ export class PipelinedConnection {
         continue
       }
       text += pending.text
-      isAscii &&= pending.isAscii
       if (pending.resetSignal) pending.unsubscribe = onAbort(pending.resetSignal, () => this.#reset())
     }
     this.#unwritten = []
-    if (text !== '') this.#socket.write(text, isAscii ? 'latin1' : 'utf8')
+    if (text !== '') this.#socket.write(text, 'latin1')
     if (dropped) this.#drop(dropped)
   }
 

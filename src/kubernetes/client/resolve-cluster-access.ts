@@ -42,8 +42,8 @@ const processEnvironment = (): AccessEnvironment => ({
   serviceAccountDirectory: '/var/run/secrets/kubernetes.io/serviceaccount',
 })
 
-/** Whether a header carries the name of a user or group unchanged: servers remove spaces at its ends, and differ in how they read what is not ASCII. */
-export const isSendableName = (name: string): boolean => /^[\x20-\x7e]*$/.test(name) && name === name.trim()
+/** Whether a header carries the name of a user or group unchanged, as UTF-8: servers remove spaces at its ends, and no header has control characters. */
+export const isSendableName = (name: string): boolean => name === name.trim() && name.isWellFormed() && !/\p{Cc}/u.test(name)
 
 /**
  * Resolves the cluster to connect to: `cluster`, then the `kubeconfig` file, then the files of KUBECONFIG, then the service
@@ -60,7 +60,9 @@ export async function resolveClusterAccess(
   const user = impersonate ? { user: impersonate.user, groups: [...impersonate.groups] } : configured
   for (const name of [user?.user ?? '', ...(user?.groups ?? [])])
     if (!isSendableName(name))
-      throw new TypeError(`${JSON.stringify(name.slice(0, 80))} cannot be impersonated: use printable ASCII without spaces at its ends`)
+      throw new TypeError(
+        `${JSON.stringify(name.slice(0, 80))} cannot be impersonated: use a name without control characters and without spaces at its ends`,
+      )
   return { ...found, clientCertificate, clientKey, impersonate: user }
 }
 

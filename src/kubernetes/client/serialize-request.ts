@@ -7,14 +7,13 @@ const forbiddenInHeader = /[^\t\x20-\x7e\x80-\xff]/
 export type SerializedHeaders = Map<string, { value: string; line: string }>
 
 /**
- * The text of an HTTP/1.1 request; `bodyBytes` is the length of `body` in UTF-8.
+ * The bytes of an HTTP/1.1 request, each a character: headers are that already, and the body becomes its UTF-8.
  * @throws {TypeError} for a path or header that would end its line.
  */
 export function serializeRequest(
   { method, path, headers }: TransportRequest,
   host: string,
   body: string,
-  bodyBytes: number,
   cache: SerializedHeaders,
 ): string {
   if (forbiddenInPath.test(path)) throw new TypeError(`path ${JSON.stringify(path)} must be percent-encoded`)
@@ -31,8 +30,14 @@ export function serializeRequest(
       text += cached.line
     }
   }
-  if (bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH') text += `content-length: ${bodyBytes}\r\n`
-  return `${text}\r\n${body}`
+  const bytes = latin1OfUtf8(body)
+  if (bytes.length > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH') text += `content-length: ${bytes.length}\r\n`
+  return `${text}\r\n${bytes}`
+}
+
+function latin1OfUtf8(text: string): string {
+  // Most bodies are ASCII, which is the same in both.
+  return Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1')
 }
 
 function headerLine(name: string, value: string): string {

@@ -26,6 +26,7 @@ for (const { name, line, text, spans } of [
     text: 'link',
     spans: [],
   },
+  { name: 'what reverses text', line: `${esc}[31ma\u202eb${esc}[0mc`, text: 'a\\u202ebc', spans: [[0, 8, 'ansi-red']] },
   { name: 'a sequence that does not end', line: `x${esc}[31`, text: 'x31', spans: [] },
 ])
   test(`reads the colours of a line: ${name}`, () => {

@@ -1,3 +1,5 @@
+import { visibleText } from '../parts/visible-text.ts'
+
 /** Part of a line that a program has coloured. `classes` are names of the style sheet. */
 export type StyledSpan = { readonly start: number; readonly end: number; readonly classes: string }
 
@@ -27,7 +29,7 @@ const sequence = new RegExp(
 )
 
 /**
- * The text of a line without control characters, and its colours. `style` continues from line to line. Backgrounds are left out, and the colours are the
+ * The text of a line without control characters, in which what reverses text is seen, and its colours. `style` continues from line to line. Backgrounds are left out, and the colours are the
  * seven of the page, so that every text can be read in both themes.
  */
 export function readAnsi(
@@ -38,8 +40,9 @@ export function readAnsi(
   let text = ''
   let at = 0
   let current = style
-  const add = (part: string) => {
-    if (part === '') return
+  const add = (raw: string) => {
+    if (raw === '') return
+    const part = visibleText(raw)
     const classes = classesOf(current)
     if (classes !== '') spans.push({ start: text.length, end: text.length + part.length, classes })
     text += part

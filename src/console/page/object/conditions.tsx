@@ -48,7 +48,7 @@ export function Conditions({
         <li key={type}>
           <Badge value={status === 'True' ? type : status === 'False' ? `Not${type}` : `${type}?`} tone={toneOf(type, status)} />
           <span>
-            {sentences[`${type} ${status}`]} {isRepeated(type, message) ? '' : message}{' '}
+            {sentences[`${type} ${status}`]} {!isRepeated(type, message) && <span>{message}</span>}{' '}
             {reason && reason !== type && <span class="tag">{formatWords(reason)}</span>}
           </span>
           <span class="number dim">{lastTransitionTime && <Age ms={Date.parse(lastTransitionTime)} />}</span>

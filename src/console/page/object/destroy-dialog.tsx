@@ -10,9 +10,6 @@ import { useView } from '../stream/use-view.ts'
 
 type Name = { readonly namespace: string; readonly name: string }
 
-/** Instead of the digest of a plan, where a plan has nothing to destroy: that of `oarlock destroy`. */
-const nothingToDestroy = 'none'
-
 /** Plans the destruction of a Stack first: what is confirmed is exactly the plan that was shown (invariant 11). */
 export function DestroyDialog({
   action,
@@ -155,11 +152,7 @@ function Planned({
       <ActionForm
         action={action}
         target={{ kind: 'stacks', ...stack }}
-        shown={
-          status?.plan
-            ? { digest: status.plan.digest, resourceVersion: version, planRun: run.name }
-            : { digest: nothingToDestroy, resourceVersion: version }
-        }
+        shown={{ resourceVersion: version, ...(status?.plan && { digest: status.plan.digest, planRun: run.name }) }}
         onStep={onStep}
         onClose={onClose}
       />

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { request } from '../request.ts'
 import { formatCount } from './format.ts'
 import { type PlanBlock, planBlocks } from './plan-blocks.ts'
+import { visibleText } from './visible-text.ts'
 
 type StoredPlan = {
   readonly digest: string
@@ -77,7 +78,7 @@ export function StoredPlanText({ namespace, runName }: Pick<Props, 'namespace' |
 
 /** Everything is open at first: a user who decides has seen all of it. */
 function Blocks({ plan: { text, engine } }: { readonly plan: StoredPlan }) {
-  const blocks = useMemo(() => planBlocks(text, engine), [text, engine])
+  const blocks = useMemo(() => planBlocks(visibleText(text), engine), [text, engine])
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <section class="plan-text" aria-label="Plan" tabIndex={0}>

@@ -1,10 +1,19 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { SignInOptions } from '../../protocol/index.ts'
+import type { SignInOptions, SignOut } from '../../protocol/index.ts'
 import { Command } from '../parts/command.tsx'
 import { signIn, startSession } from '../session.ts'
 import { watchSignIn } from '../stream/tab.ts'
 
-export function SignInPage({ options, message }: { readonly options: SignInOptions; readonly message: string | undefined }) {
+export function SignInPage({
+  options,
+  message,
+  provider,
+}: {
+  readonly options: SignInOptions
+  readonly message: string | undefined
+  /** Where a user who has signed out of the console is still signed in. */
+  readonly provider: SignOut['provider']
+}) {
   const [problem, setProblem] = useState<string>()
   const [isBusy, setBusy] = useState(false)
   useEffect(() => {
@@ -30,6 +39,14 @@ export function SignInPage({ options, message }: { readonly options: SignInOptio
       <p class="problem" role="alert">
         {problem ?? message ?? ''}
       </p>
+      {provider && (
+        <p>
+          You have signed out of the console, and are still signed in to {provider.name}.{' '}
+          <a href={provider.endSession} target="_self" rel="noreferrer">
+            Sign out of {provider.name}
+          </a>
+        </p>
+      )}
       {options.oidc && (
         <a class="button primary" href={options.oidc.signIn} target="_self">
           Sign in with {options.oidc.name}

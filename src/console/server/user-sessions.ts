@@ -1,8 +1,8 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { badRequest, StatusError } from '../../kubernetes/object/index.ts'
-import { apiPath, csrfHeader, type Session, type SignIn, type SignInOptions } from '../protocol/index.ts'
-import { formatCookie, type ReachedBy, readCookie } from './cookies.ts'
+import { apiPath, csrfHeader, pagePath, type Session, type SignIn, type SignInOptions, type SignOut } from '../protocol/index.ts'
+import { formatCookie, originOf, type ReachedBy, readCookie } from './cookies.ts'
 import { oidcCookieName } from './oidc-sign-in.ts'
 import type { ConsoleServerOptions } from './options.ts'
 import { readJson } from './read-json.ts'
@@ -21,7 +21,7 @@ export class UserSessions {
   readonly #signInOptions: SignInOptions
   readonly routes: Routes = {
     'GET session': async ({ session }) => this.#factsOf(session),
-    'DELETE session': async call => this.#signOut(call),
+    'DELETE session': async call => await this.#signOut(call),
     'POST active': async ({ session, response }) => {
       session.activeMs = Date.now()
       response.writeHead(204).end()
@@ -92,6 +92,7 @@ export class UserSessions {
     if (known && isSameUser(known, signedIn)) {
       // The user has signed in again for an action that asks for it: the page keeps its stream.
       known.authenticatedMs = signedIn.authenticatedMs
+      known.idToken = signedIn.idToken
       // The token before may have expired.
       if (signedIn.credential.kind === 'token') this.#renew(known, signedIn.credential)
       known.activeMs = Date.now()
@@ -109,9 +110,17 @@ export class UserSessions {
     this.#access.renew(session)
   }
 
-  #signOut({ session, request, response, reachedBy }: Call): void {
+  async #signOut({ session, request, response, reachedBy }: Call): Promise<SignOut> {
     this.#sessions.end(session, 'signed out')
-    response.writeHead(204, { 'Set-Cookie': sessionCookie(request, '', 0, reachedBy) }).end()
+    response.setHeader('Set-Cookie', sessionCookie(request, '', 0, reachedBy))
+    const { oidc, onError } = this.#options
+    if (!oidc || session.idToken === undefined) return {}
+    const returnUrl = `${originOf(request, reachedBy)}${pagePath}`
+    const url = await oidc.endSessionUrl(session.idToken, returnUrl).catch(error => {
+      onError(error)
+      return undefined
+    })
+    return url === undefined ? {} : { provider: { name: oidc.name, endSession: url } }
   }
 
   #reject(response: ServerResponse, message: string): void {
