@@ -4,7 +4,7 @@ import { type KubeObject, type Status, StatusError } from '../kubernetes/object/
 import { partitionResource } from './kinds.ts'
 import { requestUpgrade, type UpgradeAnswer } from './partition-upgrade.ts'
 import type { SeenVersion } from './seen-version.ts'
-import { sharedFlow, shortRoute, WholeBody } from './short-request.ts'
+import { batchKeyOf, shortRoute, WholeBody } from './short-request.ts'
 import { type GatewayUser, userHeaders } from './user-headers.ts'
 
 export type PartitionOptions = {
@@ -77,7 +77,7 @@ export class Partition {
     const text = body && Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
     try {
       const response = await this.#transport.request(
-        { method, path, headers: all, body: text, timeoutMs, isShort: true, together: sharedFlow(method, route, user), signal },
+        { method, path, headers: all, body: text, timeoutMs, isShort: true, batchKey: batchKeyOf(method, route, user), signal },
         this.#certificate,
       )
       this.#seen.raise(response.headers['x-oarlock-version'])

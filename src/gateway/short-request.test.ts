@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import { sharedFlow, shortRoute, WholeBody } from './short-request.ts'
+import { batchKeyOf, shortRoute, WholeBody } from './short-request.ts'
 
 const pod = '/api/v1/namespaces/a/pods/web'
 const json = { accept: 'application/json' }
@@ -23,7 +23,7 @@ for (const [name, method, path, headers, body, want] of [
 test('reads of one user share a connection; writes, Leases and other users do not', () => {
   const flowOf = (method: string, path: string, name = 'ada') => {
     const route = shortRoute(method, path, json, method === 'GET' ? undefined : text)
-    return route && sharedFlow(method, route, { name, groups: [] })
+    return route && batchKeyOf(method, route, { name, groups: [] })
   }
   const lease = '/apis/coordination.k8s.io/v1/namespaces/a/leases/x'
   equal(flowOf('GET', pod), 'ada')

@@ -41,6 +41,6 @@ export function shortRoute(
  * As which requests a short one may share a connection: reads of one user, which a partition starts in the order of their arrival. Undefined: none. Writes
  * wait for webhooks, each for its own, and those of Leases for nothing that is not one.
  */
-export function sharedFlow(method: string, { plural }: ResourceRoute, { name }: GatewayUser): string | undefined {
+export function batchKeyOf(method: string, { plural }: ResourceRoute, { name }: GatewayUser): string | undefined {
   return method === 'GET' && plural !== 'leases' ? name : undefined
 }

@@ -1,6 +1,5 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import { LimitExceededError } from '../../kubernetes/util/index.ts'
 import { AccountPartitions } from './account-partitions.ts'
 
 function fixture() {
@@ -66,7 +65,7 @@ test('tokens that claim many namespaces have at most 4 reads of home in progress
   const attempts = Array.from({ length: 100 }, (_, index) => partitions.partitionOf(`ns-${index}`, '10.0.0.1'))
   const settled = Promise.allSettled(attempts)
   equal(asked.length, 4)
-  await rejects(partitions.partitionOf('one-more', '10.0.0.1'), LimitExceededError)
+  await rejects(partitions.partitionOf('one-more', '10.0.0.1'), { code: 429, message: /namespace "one-more" of the token is not known/ })
   atHome.set('umbrella', 't2')
   const other = partitions.partitionOf('umbrella', '203.0.113.7')
   equal(asked.at(-1), 'umbrella')

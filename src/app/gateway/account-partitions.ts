@@ -1,4 +1,5 @@
-import { ClientLimiter, type ClientLimits, networkOf } from '../../kubernetes/util/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import { ClientLimiter, type ClientLimits, LimitExceededError, networkOf } from '../../kubernetes/util/index.ts'
 import { ExpiringCache } from '../delegated-auth/expiring-cache.ts'
 
 /** A namespace that no partition has is looked up again after this time. */
@@ -33,15 +34,20 @@ export class AccountPartitions {
 
   /**
    * @returns undefined if no partition has the namespace.
-   * @throws {StatusError} ServiceUnavailable if home does not answer.
-   * @throws {LimitExceededError} while too many wait.
+   * @throws {StatusError} ServiceUnavailable if home does not answer, TooManyRequests while too many lookups of the network wait.
    */
   async partitionOf(namespace: string, remoteAddress: string | undefined): Promise<string | undefined> {
     const { partitionOf, lookUp } = this.#options
     const known = partitionOf(namespace)
     if (known !== undefined || !namespaceName.test(namespace)) return known
     const ask = () => this.#limiter.run(networkOf(remoteAddress), () => lookUp(namespace))
-    await this.#unknown.get(namespace, ask, () => unknownTtlMs)
+    try {
+      await this.#unknown.get(namespace, ask, () => unknownTtlMs)
+    } catch (cause) {
+      if (!(cause instanceof LimitExceededError)) throw cause
+      const message = `namespace ${JSON.stringify(namespace)} of the token is not known to this gateway, and too many lookups at home wait: retry later`
+      throw new StatusError('TooManyRequests', message, { cause, details: { retryAfterSeconds: 1 } })
+    }
     return partitionOf(namespace)
   }
 }

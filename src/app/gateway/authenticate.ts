@@ -6,7 +6,7 @@ import type { TokenAuthenticator } from '../delegated-auth/authenticate-by-token
 
 export type GatewayAuthenticatorOptions = {
   readonly home: string
-  /** The partition of the namespace that a token claims; undefined if none has it. Throws if it is not known. */
+  /** The partition of the namespace that a token claims; undefined if none has it. @throws {StatusError} if it is not known. */
   partitionOf(namespace: string, remoteAddress: string | undefined): Promise<string | undefined>
   /** Reviews tokens at a partition; undefined if it is not known. */
   reviewAt(partition: string): TokenAuthenticator | undefined
@@ -48,17 +48,13 @@ async function tokenUser(
   const { remoteAddress } = request.socket
   const namespace = accountNamespace(token)
   const isAtHome = namespace === undefined || systemNamespaces.includes(namespace)
-  const owner = isAtHome
-    ? options.home
-    : await options.partitionOf(namespace, remoteAddress).catch(cause => notReviewed(options.home, cause))
-  if (owner === undefined) return undefined
-  return await options
-    .reviewAt(owner)?.(token, remoteAddress)
-    .catch(cause => notReviewed(owner, cause))
+  const owner = isAtHome ? options.home : await options.partitionOf(namespace, remoteAddress)
+  const review = owner === undefined ? undefined : options.reviewAt(owner)
+  return await review?.(token, remoteAddress).catch(cause => notReviewed(owner, cause))
 }
 
 /** @throws {StatusError} ServiceUnavailable or, as the partition has answered, TooManyRequests. */
-function notReviewed(partition: string, cause: unknown): never {
+function notReviewed(partition: string | undefined, cause: unknown): never {
   if (cause instanceof StatusError && cause.code === 429) throw cause
   const message = `partition ${JSON.stringify(partition)} does not review the token: ${(cause as Error).message}`
   throw new StatusError('ServiceUnavailable', message, { cause, details: { retryAfterSeconds: 1 } })

@@ -72,24 +72,24 @@ test('requests use separate connections before they share one', async () => {
   )
 })
 
-test('requests of one turn that belong together share a connection that has nothing else; later ones do not wait for them', async () => {
+test('requests of one turn with the same key share a connection that has nothing else; later ones do not wait for them', async () => {
   await withPool(
     async (pool, peer) => {
-      const together = (path: string, name: string) => pool.request(get(path, { together: name })).catch(() => undefined)
+      const batched = (path: string, name: string) => pool.request(get(path, { batchKey: name })).catch(() => undefined)
       const opening = ['/1', '/2', '/3', '/4'].map(path => pool.request(get(path)))
       await eventually(() => peer.requests.flat().length === 4, 'four connections')
       for (const index of [0, 1, 2, 3]) peer.respond(index, ok200('x'))
       await Promise.all(opening)
       for (const seen of peer.requests) seen.length = 0
 
-      const responses = [together('/a1', 'a'), together('/b1', 'b'), together('/a2', 'a'), together('/b2', 'b'), together('/a3', 'a')]
+      const responses = [batched('/a1', 'a'), batched('/b1', 'b'), batched('/a2', 'a'), batched('/b2', 'b'), batched('/a3', 'a')]
       responses.push(pool.request(get('/own')).catch(() => undefined))
       await eventually(() => peer.requests.flat().length === 6, 'one turn')
       deepEqual(
         peer.requests.map(seen => seen.join(' ')),
         ['/a1 /a2 /a3', '/b1 /b2', '/own', ''],
       )
-      responses.push(together('/a4', 'a'))
+      responses.push(batched('/a4', 'a'))
       await eventually(() => peer.requests[3]?.[0] === '/a4', 'the next turn')
       pool.destroy()
       await Promise.all(responses)

@@ -37,8 +37,8 @@ export class ConnectionPool {
   readonly #queue: PendingRequest[] = []
   readonly #serializedHeaders: SerializedHeaders = new Map()
   #queueHead = 0
-  /** In this turn of the event loop, by `together` of their requests. */
-  readonly #gathering = new Map<string, PipelinedConnection>()
+  /** In this turn of the event loop, by `batchKey` of the requests that they have. */
+  readonly #batches = new Map<string, PipelinedConnection>()
   #timer: NodeJS.Timeout | undefined
   #isDraining = false
   /** Why it is closed; undefined: it is not. */
@@ -66,7 +66,7 @@ export class ConnectionPool {
         isCanceled: false,
         beforeSend: request.beforeSend,
         resetSignal: request.resetSignal,
-        together: request.together,
+        batchKey: request.batchKey,
         resolve: response => {
           release?.()
           resolve(response)
@@ -103,10 +103,10 @@ export class ConnectionPool {
 
   #dispatch(pending: PendingRequest): void {
     const { preferredConnections, maxPipelined, maxConnections } = this.#options
-    const { together } = pending
-    const gathering = together === undefined ? undefined : this.#gathering.get(together)
-    if (gathering?.isGathering && gathering.inFlight < maxPipelined) {
-      gathering.send(pending)
+    const { batchKey } = pending
+    const batch = batchKey === undefined ? undefined : this.#batches.get(batchKey)
+    if (batch?.canJoinBatch && batch.inFlight < maxPipelined) {
+      batch.send(pending)
       return
     }
     let best: PipelinedConnection | undefined
@@ -118,7 +118,7 @@ export class ConnectionPool {
     const mayOpen = this.#connections.length < (hasCapacity ? preferredConnections : maxConnections)
     if (best && (best.inFlight === 0 || (hasCapacity && !mayOpen))) {
       best.send(pending)
-      if (together !== undefined && best.inFlight === 1 && best.isGathering) this.#gather(together, best)
+      if (batchKey !== undefined && best.inFlight === 1 && best.canJoinBatch) this.#beginBatch(batchKey, best)
       return
     }
     if (mayOpen) {
@@ -128,9 +128,9 @@ export class ConnectionPool {
     this.#queue.push(pending)
   }
 
-  #gather(together: string, connection: PipelinedConnection): void {
-    if (this.#gathering.size === 0) setImmediate(() => this.#gathering.clear())
-    this.#gathering.set(together, connection)
+  #beginBatch(batchKey: string, connection: PipelinedConnection): void {
+    if (this.#batches.size === 0) setImmediate(() => this.#batches.clear())
+    this.#batches.set(batchKey, connection)
   }
 
   #open(): PipelinedConnection {

@@ -17,7 +17,7 @@ export type PendingRequest = {
   /** Resets the connection if it aborts between the writing of the request and its response. */
   resetSignal: AbortSignal | undefined
   /** As in `TransportRequest`. */
-  together: string | undefined
+  batchKey: string | undefined
   /** Set by the connection: stops listening to `resetSignal`. */
   unsubscribe?: (() => void) | undefined
   resolve(response: TransportResponse): void
@@ -112,7 +112,7 @@ export class PipelinedConnection {
   }
 
   /** Whether a further request leaves in the same write as all that are in flight. */
-  get isGathering(): boolean {
+  get canJoinBatch(): boolean {
     return this.#isFlushScheduled && this.acceptsRequests && this.#unwritten.length === this.inFlight
   }
 

@@ -15,10 +15,10 @@ export type TransportRequest = {
   /** The response is small and comes soon: the request may share a connection with others that await their responses. */
   isShort?: boolean
   /**
-   * Short requests with the same text that are sent in one turn of the event loop share a connection: they leave in one write, and their responses come in one.
+   * Short requests with the same key that are sent in one turn of the event loop share a connection: they leave in one write, and their responses come in one.
    * For those of which none waits for long, because the others wait for it. Default: a request prefers a connection of its own.
    */
-  together?: string | undefined
+  batchKey?: string | undefined
 }
 
 /** A complete response. Header names are in lower case. */
