@@ -1,10 +1,11 @@
 import { HttpTransport } from '../kubernetes/client/http-transport.ts'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { type KubeObject, type Status, StatusError } from '../kubernetes/object/index.ts'
+import { ClientLimiter, type ClientLimits } from '../kubernetes/util/index.ts'
 import { partitionResource } from './kinds.ts'
 import { requestUpgrade, type UpgradeAnswer } from './partition-upgrade.ts'
 import type { SeenVersion } from './seen-version.ts'
-import { batchKeyOf, shortRoute, WholeBody } from './short-request.ts'
+import { batchKeyOf, flowOf, shortRoute, WholeBody } from './short-request.ts'
 import { type GatewayUser, userHeaders } from './user-headers.ts'
 
 export type PartitionOptions = {
@@ -35,6 +36,11 @@ const progressTimeoutMs = 5_000
 const rightsTimeoutMs = 10_000
 /** Responses on one connection wait for each other: up to this many requests at a time have one of their own. */
 const preferredConnections = 64
+/**
+ * Short requests of one user that have a connection of their own; further ones wait. A quarter of the connections: what waits for a webhook, or for an aggregated
+ * API of a kube-apiserver, leaves some to the others.
+ */
+const shortLimits: ClientLimits = { concurrent: 1_024, concurrentPerClient: 16, waitingPerClient: 10_000, waiting: 50_000 }
 
 /** The server of a partition has another address: what was in progress has ended, and can be sent again. */
 export class PartitionMovedError extends StatusError {
@@ -50,7 +56,10 @@ export class Partition {
   readonly #certificate: { readonly cert: string; readonly key: string }
   #options: PartitionOptions
   readonly #seen: SeenVersion
+  readonly #shortRequests = new ClientLimiter(shortLimits)
   #isComparable = false
+  /** Whether the server is one of Oarlock, which starts the reads of a user in the order of their arrival, and none of which waits for anything else. */
+  #answersInOrder = false
   #mapEpoch = 0
 
   constructor(options: PartitionOptions, seen: SeenVersion) {
@@ -75,12 +84,14 @@ export class Partition {
     const seen = this.#seen.value
     const all = { ...rest, ...userHeaders(user), ...(seen > 0 && { 'x-oarlock-seen-version': String(seen) }) }
     const text = body && Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+    const batchKey = this.#answersInOrder ? batchKeyOf(method, route, user) : undefined
+    const ask = () =>
+      this.#transport.request({ method, path, headers: all, body: text, timeoutMs, isShort: true, batchKey, signal }, this.#certificate)
     try {
-      const response = await this.#transport.request(
-        { method, path, headers: all, body: text, timeoutMs, isShort: true, batchKey: batchKeyOf(method, route, user), signal },
-        this.#certificate,
-      )
-      this.#seen.raise(response.headers['x-oarlock-version'])
+      const response = await (batchKey === undefined ? this.#shortRequests.run(flowOf(route, user), ask) : ask())
+      const version = response.headers['x-oarlock-version']
+      if (version !== undefined) this.#answersInOrder = true
+      this.#seen.raise(version)
       return { status: response.status, headers: response.headers, body: new WholeBody(response.body) }
     } catch (error) {
       throw signal?.aborted ? error : this.#unavailable(error)
@@ -210,6 +221,7 @@ export class Partition {
   async move(to: Pick<PartitionOptions, 'server' | 'caCertificate'>): Promise<void> {
     const before = this.#transport
     this.#isComparable = false
+    this.#answersInOrder = false
     this.#options = { ...this.#options, ...to }
     this.#transport = transportTo(this.name, to)
     await before.close(new PartitionMovedError(this.name))

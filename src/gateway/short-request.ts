@@ -38,9 +38,14 @@ export function shortRoute(
 }
 
 /**
- * As which requests a short one may share a connection: reads of one user, which a partition starts in the order of their arrival. Undefined: none. Writes
- * wait for webhooks, each for its own, and those of Leases for nothing that is not one.
+ * As which requests a short one may share a connection to a server that answers reads in the order of their arrival: as those of the same user. Undefined:
+ * none. Writes wait for webhooks, each for its own, and those of Leases for nothing that is not one.
  */
 export function batchKeyOf(method: string, { plural }: ResourceRoute, { name }: GatewayUser): string | undefined {
   return method === 'GET' && plural !== 'leases' ? name : undefined
+}
+
+/** Whose requests wait for each other: those of a user, apart from those for Leases, which must be renewed in time. */
+export function flowOf({ plural }: ResourceRoute, { name }: GatewayUser): string {
+  return plural === 'leases' ? `leases of ${name}` : `user ${name}`
 }

@@ -3,7 +3,13 @@ import type { TransportRequest } from './transport.ts'
 const forbiddenInPath = /[^\x21-\x7e]/
 const forbiddenInHeader = /[^\t\x20-\x7e\x80-\xff]/
 
-/** Header lines as they were last sent, by name: most stay the same from request to request. */
+/** These are mostly the same from request to request. Only of them: a gateway passes on headers with any name, each of which would stay in memory. */
+const repeatedNames: ReadonlySet<string> = new Set([
+  ...['accept', 'authorization', 'content-type', 'user-agent', 'impersonate-user'],
+  ...['x-remote-user', 'x-remote-uid', 'x-oarlock-seen-version'],
+])
+
+/** Lines of {@link repeatedNames} as they were last sent, by name. */
 export type SerializedHeaders = Map<string, { value: string; line: string }>
 
 /**
@@ -21,6 +27,7 @@ export function serializeRequest(
   for (const name in headers) {
     const value = headers[name] as string | string[]
     if (Array.isArray(value)) for (const each of value) text += headerLine(name, each)
+    else if (!repeatedNames.has(name)) text += headerLine(name, value)
     else {
       let cached = cache.get(name)
       if (cached?.value !== value) {

@@ -21,8 +21,21 @@ export class TokenBucket {
 
   /** Reserves a token; returns the milliseconds until it is available, 0 for now. */
   reserve(nowMs: number): number {
-    this.#tokens = Math.min(this.#burst, this.#tokens + ((nowMs - this.#atMs) / 1_000) * this.#qps) - 1
-    this.#atMs = nowMs
+    this.#refill(nowMs)
+    this.#tokens--
     return this.#tokens >= 0 ? 0 : (-this.#tokens / this.#qps) * 1_000
+  }
+
+  /** Takes a token if there is one now. */
+  tryTake(nowMs: number): boolean {
+    this.#refill(nowMs)
+    if (this.#tokens < 1) return false
+    this.#tokens--
+    return true
+  }
+
+  #refill(nowMs: number): void {
+    this.#tokens = Math.min(this.#burst, this.#tokens + ((nowMs - this.#atMs) / 1_000) * this.#qps)
+    this.#atMs = nowMs
   }
 }
