@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
@@ -352,14 +352,23 @@ command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
     const plan = () => oarlock(['get', 'stack/unwanted', '-o', 'json']).then(({ stdout }) => JSON.parse(stdout).status?.plan)
     for (let tries = 0; !(await plan()); tries++) ok(tries < 200, 'no plan awaits approval')
     equal((await oarlock(['reject', 'unwanted'])).code, 2)
-    const rejected = await oarlock(['reject', 'unwanted', '--reason', 'not on a Friday', '--yes'])
+    const reason = 'not\u001b[2K\u001b]8;;https://evil.example\u001b\\on\u202ea\u001b[32m\r\nReady: True'
+    const shown = String.raw`not\u001b[2K\u001b]8;;https://evil.example\u001b\on\u202ea\u001b[32m`
+    const rejected = await oarlock(['reject', 'unwanted', '--reason', reason, '--yes'])
     equal(rejected.code, 0, rejected.stderr)
     match(rejected.stdout, /stack\/unwanted: plan [0-9a-f]{12} rejected/)
     const { runName } = await plan()
     for (let tries = 0; ; tries++) {
       const { stdout } = await oarlock(['describe', 'stack', 'unwanted'])
-      if (/Stalled +True +PlanRejected .*was rejected by user "oarlock:admin": not on a Friday/.test(stdout)) {
-        match(stdout, /^Rejection: +of this plan by oarlock:admin at 20\S+: not on a Friday$/m)
+      if (/Stalled +True +PlanRejected /.test(stdout)) {
+        const wide = await oarlock(['get', 'stack/unwanted', '-o', 'wide'])
+        for (const text of [stdout, wide.stdout]) {
+          ok(text.includes(`was rejected by user "oarlock:admin": ${shown} Ready: True. It is not applied`), text)
+          doesNotMatch(text, /[^\P{Cc}\n]|\p{Bidi_Control}/u)
+        }
+        match(stdout, /^Rejection: +of this plan by oarlock:admin at 20/m)
+        ok(stdout.includes(`: ${shown}\\r\\nReady: True\n`), stdout)
+        ok(stdout.includes(`oarlock.dev/rejection-reason=${shown}\\r\\nReady: True\n`), stdout)
         break
       }
       ok(tries < 50, stdout)

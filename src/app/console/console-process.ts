@@ -1,8 +1,9 @@
 import { runResource, stackResource, workerResource } from '../../api/index.ts'
 import type { ConsoleServerOptions } from '../../console/index.ts'
-import { type AccessOptions, type Client, createClient, isSendableName } from '../../kubernetes/client/index.ts'
+import { type AccessOptions, allowedSubjectName, type Client, createClient, isSubjectName } from '../../kubernetes/client/index.ts'
 import { type Log, Manager } from '../../kubernetes/controller/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
+import { escapeHidden } from '../../kubernetes/util/index.ts'
 import { lockRoleDirectory } from '../data-directory.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { readEndpoint } from '../discovery/index.ts'
@@ -79,11 +80,11 @@ export async function startConsoleProcess(options: ConsoleProcessOptions): Promi
 /** With the token of the user, or for a user whom the provider has authenticated by impersonation. */
 function connectAs({ client, access }: ConsoleProcessOptions): ConsoleServerOptions['connect'] {
   return async ({ name, groups }, credential) => {
-    const unsendable = credential.kind === 'token' ? undefined : [name, ...groups].find(text => !isSendableName(text))
-    if (unsendable !== undefined)
+    const rejected = credential.kind === 'token' ? undefined : [name, ...groups].find(text => !isSubjectName(text))
+    if (rejected !== undefined)
       throw new StatusError(
         'Forbidden',
-        `the user or group ${JSON.stringify(unsendable.slice(0, 80))} cannot be impersonated: it has control characters, or spaces at its ends`,
+        `the user or group ${escapeHidden(JSON.stringify(rejected.slice(0, 80)))} cannot be impersonated: ask the administrator for ${allowedSubjectName}`,
       )
     const own: AccessOptions = {
       ...access,

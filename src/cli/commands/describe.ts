@@ -1,7 +1,7 @@
 import { formatRunOptions, labels, phaseOf, type Run, runResource, type Stack } from '../../api/index.ts'
 import { type Client, type EventBody, eventResource } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
-import { truncateText } from '../../kubernetes/util/index.ts'
+import { escapeHidden, truncateText } from '../../kubernetes/util/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -106,10 +106,14 @@ async function describeLines(
     lines.push(`Plan:         ${planText(plan)} (${options ? `with ${options}, ` : ''}digest ${plan.digest})`)
   }
   if (approval?.runName !== undefined)
-    lines.push(`Approval:     of the plan of run/${approval.runName} by ${approval.user ?? 'an unknown user'} at ${approval.at}`)
+    lines.push(
+      escapeHidden(`Approval:     of the plan of run/${approval.runName} by ${approval.user ?? 'an unknown user'} at ${approval.at}`),
+    )
   if (plan && rejection?.runName === plan.runName)
     lines.push(
-      `Rejection:    of this plan by ${rejection.user ?? 'an unknown user'} at ${rejection.at}: ${rejection.reason ?? 'no reason was given'}`,
+      escapeHidden(
+        `Rejection:    of this plan by ${rejection.user ?? 'an unknown user'} at ${rejection.at}: ${rejection.reason ?? 'no reason was given'}`,
+      ),
     )
   const section = async (title: string, value: object | undefined) => {
     if (value && Object.keys(value).length > 0) lines.push(`${title}:`, ...(await indented(value)))
@@ -160,7 +164,7 @@ const maxKindChars = 60
 
 function pairs(title: string, values: Record<string, string> | undefined): string[] {
   const entries = Object.entries(values ?? {}).filter(([key]) => key !== 'kubectl.kubernetes.io/last-applied-configuration')
-  return entries.map(([key, value], index) => `${(index === 0 ? `${title}:` : '').padEnd(14)}${key}=${value}`)
+  return entries.map(([key, value], index) => escapeHidden(`${(index === 0 ? `${title}:` : '').padEnd(14)}${key}=${value}`))
 }
 
 /** Sizes instead of values: a screen may be recorded (invariant 9). */

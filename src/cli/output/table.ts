@@ -1,4 +1,4 @@
-import { escapeCell } from './escape-controls.ts'
+import { escapeHidden } from '../../kubernetes/util/index.ts'
 import { pad, visibleWidth } from './style.ts'
 
 const gap = '   '
@@ -14,7 +14,7 @@ export function renderTableWithin(
   headers: readonly string[],
   rows: readonly (readonly string[])[],
 ): { lines: string[]; widths: number[] } {
-  const cells = rows.map(row => row.map(escapeCell))
+  const cells = rows.map(row => row.map(escapeHidden))
   const widths = headers.map((header, column) =>
     Math.max(header.length, minWidths[column] ?? 0, ...cells.map(row => visibleWidth(row[column] ?? ''))),
   )

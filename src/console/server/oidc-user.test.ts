@@ -38,7 +38,7 @@ test('a user without the claim, and one whose address is not verified, is reject
   throws(() => oidcUser(issuer, { ...claims, email_verified: false }, { usernameClaim: 'email' }), /the claim email is not verified/)
 })
 
-test('no name becomes another one on its way: white space at its ends, control characters, half a character', () => {
+test('no name arrives or looks like another one: white space at its ends, control, invisible and reversing characters, half a character', () => {
   for (const sub of [
     ' system:admin',
     '\tsystem:admin',
@@ -48,11 +48,16 @@ test('no name becomes another one on its way: white space at its ends, control c
     'a\r\nImpersonate-Group: ops',
     'a\u0000',
     'a\ud800',
+    'admin\u200b',
+    'a\u202eb',
+    'a\u2028b',
+    'admin\u3164',
+    'admin\u{e0041}',
   ])
     throws(
       () => oidcUser(issuer, { sub }, { usernamePrefix: '-' }),
-      /the claim sub begins or ends with white space, or has control characters/,
+      /the claim sub is not a name without control, invisible or reversing characters and without spaces at its ends/,
     )
-  const groups = [' system:masters', 'ops ', 'a\nb', 'team a', 'größe', '日本']
+  const groups = [' system:masters', 'ops ', 'a\nb', 'ops\u200b', 'team a', 'größe', '日本']
   deepEqual(oidcUser(issuer, { sub: 'a', groups }, { groupsClaim: 'groups' }).groups, ['team a', 'größe', '日本'])
 })

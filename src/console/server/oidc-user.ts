@@ -1,3 +1,4 @@
+import { allowedSubjectName, isSubjectName } from '../../kubernetes/client/index.ts'
 import type { ConsoleUser } from './sessions.ts'
 
 /** How a user and groups of the API server follow from the claims of an ID token: as with the flags `--oidc-…` of kube-apiserver. */
@@ -17,12 +18,6 @@ export type OidcClaims = {
 /** Kubernetes' own users and groups, such as `system:masters`: no provider may give them. */
 const reservedPrefix = 'system:'
 
-/**
- * Names travel in headers (impersonation), which have no control characters and lose the white space at their ends: ` system:admin` would arrive as `system:admin`.
- * Lone surrogates would arrive as another character.
- */
-const isName = (text: string) => text === text.trim() && text.isWellFormed() && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)
-
 /** @throws {TypeError} with the claim that is missing or not allowed, without its value. */
 export function oidcUser(issuer: string, claims: Readonly<Record<string, unknown>>, options: OidcClaims): ConsoleUser {
   const { usernameClaim = 'sub', groupsClaim, groupsPrefix = '', allowedGroups } = options
@@ -34,9 +29,9 @@ export function oidcUser(issuer: string, claims: Readonly<Record<string, unknown
   const { usernamePrefix = usernameClaim === 'email' ? '-' : `${issuer}#` } = options
   const name = `${usernamePrefix === '-' ? '' : usernamePrefix}${value}`
   if (name.startsWith(reservedPrefix)) throw new TypeError(`the claim ${usernameClaim} begins with "${reservedPrefix}"`)
-  if (!isName(name)) throw new TypeError(`the claim ${usernameClaim} begins or ends with white space, or has control characters`)
+  if (!isSubjectName(name)) throw new TypeError(`the claim ${usernameClaim} is not ${allowedSubjectName}`)
   const groups = groupsClaim === undefined ? [] : textsOf(claims[groupsClaim]).map(group => `${groupsPrefix}${group}`)
-  const isAllowed = (group: string) => isName(group) && !group.startsWith(reservedPrefix) && (allowedGroups?.includes(group) ?? true)
+  const isAllowed = (group: string) => isSubjectName(group) && !group.startsWith(reservedPrefix) && (allowedGroups?.includes(group) ?? true)
   return { name, groups: groups.filter(isAllowed) }
 }
 

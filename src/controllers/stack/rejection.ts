@@ -1,5 +1,6 @@
 import { annotations, oarlockCommand, type Stack, type StackStatus } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
+import { escapeHidden } from '../../kubernetes/util/index.ts'
 import { isConfirmed } from './approval.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
@@ -53,7 +54,7 @@ export const isPlanRejected = ({ plan, rejection }: Pick<StackRecord, 'plan' | '
 
 /** Who rejected the plan in the record, why, and what makes another plan. */
 export function formatRejected({ input, record: { plan, rejection } }: StackFacts): string {
-  const reason = rejection?.reason === undefined ? '' : `: ${truncateMessage(rejection.reason).replace(/[.\s]+$/, '')}`
+  const reason = rejection?.reason === undefined ? '' : `: ${formatReason(rejection.reason)}`
   const { metadata } = input.stack
   const change = metadata.deletionTimestamp === undefined ? 'change the Stack, or ' : ''
   const remedy = `${change}request another plan with ${oarlockCommand('plan', metadata)}`
@@ -67,6 +68,9 @@ export function voidRejectionEvents({ status }: Stack, { rejection, plan }: Pick
   const message = `The rejection${formatUser(rejection)} of plan ${formatDigest(rejection.digest)} is void: ${awaiting}`
   return [{ type: 'Warning', reason: 'RejectionVoid', message }]
 }
+
+/** On one line and without hidden characters: clients print messages of conditions and Events as they are. */
+const formatReason = (reason: string) => truncateMessage(escapeHidden(reason.trim().replace(/\s+/g, ' '))).replace(/[.\s]+$/, '')
 
 const formatUser = (rejection: Rejection | undefined): string =>
   rejection?.user === undefined ? '' : ` by user ${JSON.stringify(rejection.user)}`

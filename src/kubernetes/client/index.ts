@@ -45,7 +45,7 @@ export { LineSplitter, WatchDecodeError } from './line-splitter.ts'
 export { type ListWatchOptions, listWatch } from './list-watch.ts'
 export { isMetadataOnly, metadataOnly } from './metadata-only.ts'
 export type { RateLimitOptions } from './request-rate-limiter.ts'
-export { type AccessOptions, type ClusterOptions, isInPod, isSendableName } from './resolve-cluster-access.ts'
+export { type AccessOptions, type ClusterOptions, isInPod } from './resolve-cluster-access.ts'
 export { ResourceClient, type WriteObserver } from './resource-client.ts'
 export type {
   ApplyOptions,
@@ -62,4 +62,5 @@ export type {
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
 export { disableBundledRootCertificates } from './root-certificates.ts'
+export { allowedSubjectName, isSubjectName } from './subject-name.ts'
 export { WrappedClient } from './wrapped-client.ts'

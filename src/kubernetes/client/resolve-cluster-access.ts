@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
-import { parseUntrustedYaml } from '../util/index.ts'
+import { escapeHidden, parseUntrustedYaml } from '../util/index.ts'
 import { type ClusterAccess, type Credentials, type Pem, parseServer } from './cluster-access.ts'
 import { type KubeconfigFile, resolveKubeconfig } from './kubeconfig.ts'
+import { allowedSubjectName, isSubjectName } from './subject-name.ts'
 
 /** A cluster given directly instead of by a kubeconfig. Certificates and keys are PEM text or paths of PEM files. */
 export type ClusterOptions = {
@@ -42,9 +43,6 @@ const processEnvironment = (): AccessEnvironment => ({
   serviceAccountDirectory: '/var/run/secrets/kubernetes.io/serviceaccount',
 })
 
-/** Whether a header carries the name of a user or group unchanged, as UTF-8: servers remove spaces at its ends, and no header has control characters. */
-export const isSendableName = (name: string): boolean => name === name.trim() && name.isWellFormed() && !/\p{Cc}/u.test(name)
-
 /**
  * Resolves the cluster to connect to: `cluster`, then the `kubeconfig` file, then the files of KUBECONFIG, then the service
  * account of the Pod, then `~/.kube/config`.
@@ -59,10 +57,8 @@ export async function resolveClusterAccess(
   if (bearerToken !== undefined) return { ...found, credentials: { kind: 'token', token: bearerToken } }
   const user = impersonate ? { user: impersonate.user, groups: [...impersonate.groups] } : configured
   for (const name of [user?.user ?? '', ...(user?.groups ?? [])])
-    if (!isSendableName(name))
-      throw new TypeError(
-        `${JSON.stringify(name.slice(0, 80))} cannot be impersonated: use a name without control characters and without spaces at its ends`,
-      )
+    if (!isSubjectName(name))
+      throw new TypeError(`${escapeHidden(JSON.stringify(name.slice(0, 80)))} cannot be impersonated: use ${allowedSubjectName}`)
   return { ...found, clientCertificate, clientKey, impersonate: user }
 }
 
