@@ -45,6 +45,24 @@ test('a request that is aborted rejects with the reason of its signal when the t
   await thread.close()
 })
 
+test('a thread ends 30 s after its last request, and the next one starts another', { timeout: 30_000 }, async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const started = once(process, 'worker') as Promise<[Worker]>
+  const thread = open()
+  equal(await thread.request('hello'), 'hello')
+  const [worker] = await started
+  const exit = once(worker, 'exit')
+  t.mock.timers.tick(29_999)
+  equal(await thread.request('hello'), 'hello')
+  t.mock.timers.tick(29_999)
+  equal(await thread.request('hello'), 'hello')
+  equal(worker.threadId > 0, true, 'a request of the same thread')
+  t.mock.timers.tick(30_000)
+  await exit
+  equal(await thread.request('hello'), 'hello')
+  await thread.close()
+})
+
 test('closing ends the thread and its request', async () => {
   const started = once(process, 'worker') as Promise<[Worker]>
   const thread = open()
