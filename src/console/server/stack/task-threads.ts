@@ -9,7 +9,7 @@ export type CallTasks = {
 }
 
 /** The threads of a console: two, so that no comparison of states delays who edits a Stack. Each runs only while there is something large. */
-export class Offload {
+export class TaskThreads {
   readonly #states = new TaskRunner({
     name: 'oarlock-console-states',
     // Two states of 16 MiB take 0.5 s and 130 MB, malicious ones 5 s or more memory than that. Inline it is up to 5 ms, or 80 ms.
