@@ -18,7 +18,7 @@ import { cpuSecondsOf, privateMbOf, rssMbOf } from './server-process.ts'
 
 const stacks = 10_000
 const eventsPerSecond = 500
-/** An hour is replayed so many times faster, events and what the server sends of them. */
+/** How many times faster an hour is replayed, events and what the server sends of them. */
 const speed = 20
 const logLines = 100_000
 

@@ -61,6 +61,7 @@ const phrases: [pattern: RegExp, replacement: string][] = [
   [/\bwho(so)?ever\b|\bnobody\b|\bsomebody\b/i, 'a client, a user, no one; name the actor'],
   [/\banew\b|\bof before\b|\bof course\b/i, 'again; previous; (delete)'],
   [/\bso many (of|for|as)\b|\bso much (of|for|as)\b/i, 'N, up to N'],
+  [/\bfor ever\b/i, 'without limit, permanently'],
   [/\bthe undertaker\b|\bburied\b|\bthe teller\b|\bthis room\b|\brooms? of\b/i, 'the name in docs/architecture.md'],
   [/\bnot there yet\b/i, 'not implemented yet'],
   [/\bat once\b/i, 'immediately, concurrently'],

@@ -12,7 +12,7 @@ const resources = 1_000
 /** What an update of 100 resources sends (CLI 3.260): 675 KB, so 6.7 KB for the two entries of each. */
 const bytesPerResource = 6_700
 
-/** With `parallel` resources at a time, a request has so many entries: the CLI waits 50 ms for more. */
+/** With `parallel` resources at a time, a request has this many entries: the CLI waits 50 ms for more. */
 const shapes = [
   { name: '1 entry per request', entriesPerRequest: 1 },
   { name: '16 entries per request', entriesPerRequest: 16 },

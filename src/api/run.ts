@@ -309,7 +309,9 @@ const status = Type.Object(
       Type.Object(
         {
           cpuSeconds: Type.Number({ description: 'User and system CPU time of the engine and its child processes, in seconds.' }),
-          peakMemoryBytes: byteCount('Highest memory usage, in bytes.'),
+          peakMemoryBytes: byteCount(
+            'Highest memory usage, in bytes. 0: not measured, because the programs ended before the first sample.',
+          ),
           peakPids: count('Highest number of processes.'),
           peakDiskBytes: Type.Optional(byteCount('Highest disk usage, in bytes. Measured only when the disk is limited.')),
         },

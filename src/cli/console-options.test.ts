@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { makeCertificate } from '../../test/support/make-certificate.ts'
 import { consoleSettings } from './console-options.ts'
 
-test('--oidc-ca-file is read at the start, and must have PEM certificates', t => {
+test('--oidc-ca-file is read at the start, and must contain a PEM certificate', t => {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-options-'))
   t.after(() => rmSync(directory, { recursive: true, force: true }))
   const { path, cert } = makeCertificate(directory)
@@ -21,6 +21,6 @@ test('--oidc-ca-file is read at the start, and must have PEM certificates', t =>
       'up',
     )
   equal(settings(path).oidc?.caCertificate, cert)
-  throws(() => settings(text), { message: `--oidc-ca-file ${text} must have PEM certificates` })
+  throws(() => settings(text), { message: `--oidc-ca-file ${text} must contain a PEM certificate` })
   throws(() => settings(join(directory, 'missing')), { message: `--oidc-ca-file ${join(directory, 'missing')}: ENOENT` })
 })

@@ -13,7 +13,7 @@ export function consoleOptions(command: Command): Command {
     .option('--oidc-issuer-url <url>', 'OpenID Connect provider of users of the console (default: none)', issuerUrl)
     .option('--oidc-client-id <id>', 'client of the provider; its redirect URL is https://NAME/console/api/oidc/callback')
     .option('--oidc-client-secret-file <file>', 'secret of the client (default: it is public and has none)')
-    .option('--oidc-ca-file <file>', 'authorities of the certificate of the provider, PEM (default: those of the system)')
+    .option('--oidc-ca-file <file>', 'PEM file with the CA certificates to trust for the provider (default: those of the system)')
     .option('--oidc-name <text>', 'name of the provider on the page (default: its host)')
     .option('--oidc-scope <scope>', 'what is requested besides openid, repeatable (default: profile and email)', collect, [])
     .option('--oidc-username-claim <claim>', 'claim that is the user name', 'sub')
@@ -71,7 +71,7 @@ function readCertificates(path: string, help: string): string {
     new X509Certificate(text)
     return text
   } catch {
-    throw usageError(`--oidc-ca-file ${path} must have PEM certificates`, help)
+    throw usageError(`--oidc-ca-file ${path} must contain a PEM certificate`, help)
   }
 }
 

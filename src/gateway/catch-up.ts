@@ -126,7 +126,7 @@ class ReadParts {
       }
       return end
     } finally {
-      // No part may wait for this one for ever.
+      // No part may wait for this one any longer.
       this.#isOver ||= end === undefined
       this.#wake()
     }

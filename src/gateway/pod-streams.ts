@@ -70,7 +70,7 @@ export class PodStreams {
     try {
       const user = await this.#options.authenticate(request)
       if (!user) throw new StatusError('Unauthorized', 'Unauthorized')
-      // It would be counted for ever.
+      // Its close event has passed: it would never be uncounted.
       if (client.destroyed) return
       const close = this.open(user)
       client.once('close', close)

@@ -1,5 +1,16 @@
 import { deepEqual, equal, match, ok, throws } from 'node:assert/strict'
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -76,23 +87,51 @@ test('of a file that is too large the newest part is kept', () => {
   deepEqual(messages, [`the history of the console is larger than ${line(50).length * 10 + 5} bytes: only its newest part is kept`])
 })
 
-test('a file that cannot be read is kept aside, and one that cannot be written leaves the history in memory', () => {
-  const path = join(directory, 'unusable')
-  mkdirSync(path)
-  mkdirSync(`${path}.damaged`)
-  for (const used of [path, `${path}.damaged`]) writeFileSync(join(used, 'x'), '')
+test('a file that cannot be read stays in its place, and its entries come before those in memory when it can be read', () => {
+  const path = join(directory, 'unreadable')
+  writeFileSync(`${path}.damaged`, 'an earlier one')
+  symlinkSync(path, path)
   const { messages, log } = recorded()
   const file = new HistoryFile(path, { log, nowMs })
-  file.add(sample(nowMs))
-  deepEqual(file.history.facts(nowMs, 60).series.workers, [1])
-  deepEqual(
-    messages.map(message => message.split(':')[0]),
-    [
-      'the history of the console cannot be read',
-      'the damaged history of the console cannot be kept',
-      'the history of the console is not stored',
-    ],
-  )
+  file.add(sample(nowMs, 2))
+  deepEqual(file.history.facts(nowMs, 60).series.workers, [2])
+  rmSync(path)
+  const stored = `${JSON.stringify(sample(nowMs - 10_000))}\n`
+  writeFileSync(path, stored)
+  for (let index = 3; index < 7; index++) file.add(sample(nowMs + index * 10_000, index))
+  equal(readFileSync(path, 'utf8'), stored, 'a retry is one in six entries')
+  const laterMs = nowMs + 70_000
+  file.add(sample(laterMs, 7))
+  const workers = [1, 2, 3, 4, 5, 6, 7]
+  deepEqual(file.history.facts(laterMs, 60).series.workers, workers)
+  deepEqual(open(path, laterMs).history.facts(laterMs, 60).series.workers, workers)
+  equal(readFileSync(`${path}.damaged`, 'utf8'), 'an earlier one')
+  deepEqual(messages, [
+    'the history of the console cannot be read: charts start empty, and new values are in memory only',
+    'the history of the console is stored again',
+  ])
+})
+
+test('a damaged file that cannot be kept aside is not overwritten until it can be', () => {
+  const path = join(directory, 'not-kept')
+  const content = `${JSON.stringify(sample(nowMs - 10_000))}\nnot of this program\n`
+  writeFileSync(path, content)
+  mkdirSync(`${path}.damaged`)
+  const { messages, log } = recorded()
+  const file = new HistoryFile(path, { log, nowMs })
+  for (let index = 0; index < 11; index++) file.add(sample(nowMs + index * 10_000, 2))
+  equal(readFileSync(path, 'utf8'), content)
+  rmdirSync(`${path}.damaged`)
+  const laterMs = nowMs + 110_000
+  file.add(sample(laterMs, 3))
+  equal(readFileSync(`${path}.damaged`, 'utf8'), content)
+  deepEqual(open(path, laterMs).history.facts(laterMs, 60).series.workers, [1, ...Array(11).fill(2), 3])
+  deepEqual(messages, [
+    'the history of the console has damaged lines, which are left out',
+    'the damaged history of the console cannot be kept: new values are in memory only',
+    'the damaged history of the console is kept here',
+    'the history of the console is stored again',
+  ])
 })
 
 test('on a full disk the history continues in memory, and is stored as a whole when there is room again', {

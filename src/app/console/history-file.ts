@@ -1,4 +1,4 @@
-import { appendFileSync, closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, closeSync, fstatSync, lstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { History, type HistoryEntry } from '../../console/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 
@@ -6,8 +6,9 @@ import type { Log } from '../../kubernetes/controller/index.ts'
 const maxAppendedBytes = 1024 * 1024
 /** Of a larger file only the newest part is read. */
 const defaultMaxReadBytes = 64 * 1024 * 1024
-/** After a write that failed, such as on a full disk, the whole file is written again once in so many entries. */
+/** After a failure, such as on a full disk, every sixth entry tries again: at most once a minute with samples every 10 s. */
 const retryEntries = 6
+const notStored = 'the history of the console is not stored: charts start empty after a restart'
 
 export type HistoryFileOptions = {
   readonly log: Log
@@ -18,106 +19,108 @@ export type HistoryFileOptions = {
 }
 
 /**
- * The history of the console in a file, a line of JSON for each entry, so that a restart does not begin it again. It is not synced: after a power failure its last lines may
- * be missing or damaged. Damaged lines are left out, and the file that had them is kept as `PATH.damaged`, in place of an earlier one. If the file cannot be written, the history
- * continues in memory, and is written as a whole when it can be. Each of these is logged once.
+ * The history of the console in a file, a line of JSON for each entry, so that charts continue after a restart. It is not synced: after a power failure its last lines may be
+ * missing or damaged. Damaged lines are left out, and the file that had them is kept as `PATH.damaged`, in place of an earlier one. A file that cannot be read, or that is
+ * damaged and cannot be kept, is not changed. Until it can be read, kept and written, the history continues in memory. Each of these is logged once.
  */
 export class HistoryFile {
   readonly history = new History()
   readonly #path: string
   readonly #log: Log
+  readonly #maxReadBytes: number
+  #isRead = false
+  #isDamaged = false
   #appendedBytes = 0
-  /** Entries since a write failed; undefined: the last one succeeded. */
-  #unstored: number | undefined
+  /** Why entries are not stored, and how many since; undefined: the last one was stored. */
+  #failure: { readonly message: string; entries: number } | undefined
 
   /** Reads what the file has of the time that a history keeps. */
   constructor(path: string, { log, nowMs = Date.now(), maxReadBytes = defaultMaxReadBytes }: HistoryFileOptions) {
     this.#path = path
     this.#log = log
-    const isDamaged = this.#read(nowMs, maxReadBytes)
-    if (isDamaged) this.#keepDamaged()
-    this.#compact()
+    this.#maxReadBytes = maxReadBytes
+    this.#store(nowMs)
   }
 
   add(entry: HistoryEntry): void {
     this.history.add(entry)
-    if (this.#unstored !== undefined) {
-      this.#unstored += 1
-      if (this.#unstored % retryEntries === 0) this.#compact()
+    if (this.#failure) {
+      this.#failure.entries += 1
+      if (this.#failure.entries % retryEntries === 0) this.#store(entry.atMs)
       return
     }
     const line = `${JSON.stringify(entry)}\n`
     this.#appendedBytes += line.length
-    if (this.#appendedBytes > maxAppendedBytes) this.#compact()
-    else this.#write(() => appendFileSync(this.#path, line, { mode: 0o600 }))
+    if (this.#appendedBytes > maxAppendedBytes) this.#store(entry.atMs)
+    else this.#attempt(notStored, () => appendFileSync(this.#path, line, { mode: 0o600 }))
   }
 
-  /** Returns whether the file has something that cannot be read. */
-  #read(nowMs: number, maxBytes: number): boolean {
-    const [path, log] = [this.#path, this.#log]
+  /** Writes the whole file, once what it had is in the history and damaged content is kept. */
+  #store(nowMs: number): void {
+    const isStored =
+      this.#attempt('the history of the console cannot be read: charts start empty, and new values are in memory only', () =>
+        this.#read(nowMs),
+      ) &&
+      this.#attempt('the damaged history of the console cannot be kept: new values are in memory only', () => this.#keepDamaged()) &&
+      this.#attempt(notStored, () => this.#compact())
+    if (!isStored || !this.#failure) return
+    this.#log.info({ path: this.#path }, 'the history of the console is stored again')
+    this.#failure = undefined
+  }
+
+  #attempt(message: string, step: () => void): boolean {
     try {
-      const { text, bytes } = readEnd(path, maxBytes)
-      if (bytes > maxBytes)
-        log.warn({ path, bytes }, `the history of the console is larger than ${maxBytes} bytes: only its newest part is kept`)
-      let damaged = 0
-      for (const line of text.split('\n')) {
-        if (line === '') continue
-        const entry = readEntry(line)
-        if (!entry) damaged += 1
-        else if (entry.atMs > nowMs - History.keptMs && entry.atMs <= nowMs) this.history.add(entry)
-      }
-      if (damaged > 0) log.warn({ path, damaged }, 'the history of the console has damaged lines, which are left out')
-      return damaged > 0
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
-      log.warn({ err: error, path }, 'the history of the console cannot be read: charts begin again')
+      step()
       return true
+    } catch (error) {
+      if (this.#failure?.message !== message) {
+        this.#log.warn({ err: error, path: this.#path }, message)
+        this.#failure = { message, entries: 0 }
+      }
+      return false
     }
+  }
+
+  #read(nowMs: number): void {
+    if (this.#isRead) return
+    const [path, log, maxBytes] = [this.#path, this.#log, this.#maxReadBytes]
+    const { text, bytes } = readEnd(path, maxBytes)
+    this.#isRead = true
+    if (bytes > maxBytes)
+      log.warn({ path, bytes }, `the history of the console is larger than ${maxBytes} bytes: only its newest part is kept`)
+    const lines = text.split('\n').filter(line => line !== '')
+    const entries = lines.map(readEntry).filter(entry => entry !== undefined)
+    this.history.prepend(entries.filter(({ atMs }) => atMs > nowMs - History.keptMs && atMs <= nowMs))
+    const damaged = lines.length - entries.length
+    this.#isDamaged = damaged > 0
+    if (this.#isDamaged) log.warn({ path, damaged }, 'the history of the console has damaged lines, which are left out')
   }
 
   #keepDamaged(): void {
+    if (!this.#isDamaged) return
     const kept = `${this.#path}.damaged`
-    try {
-      renameSync(this.#path, kept)
-      this.#log.warn({ path: kept }, 'the damaged history of the console is kept here')
-    } catch (error) {
-      this.#log.warn({ err: error, path: this.#path }, 'the damaged history of the console cannot be kept')
-    }
+    renameSync(this.#path, kept)
+    this.#isDamaged = false
+    this.#log.warn({ path: kept }, 'the damaged history of the console is kept here')
   }
 
   #compact(): void {
     this.#appendedBytes = 0
     const temporary = `${this.#path}.new`
-    this.#write(() => {
-      try {
-        writeFileSync(temporary, [...this.history.entries()].map(entry => `${JSON.stringify(entry)}\n`).join(''), { mode: 0o600 })
-        renameSync(temporary, this.#path)
-      } catch (error) {
-        // A part of it would keep a full disk full.
-        rmSync(temporary, { force: true })
-        throw error
-      }
-    })
-  }
-
-  #write(write: () => void): void {
     try {
-      write()
-      if (this.#unstored !== undefined) this.#log.info({ path: this.#path }, 'the history of the console is stored again')
-      this.#unstored = undefined
+      writeFileSync(temporary, [...this.history.entries()].map(entry => `${JSON.stringify(entry)}\n`).join(''), { mode: 0o600 })
+      renameSync(temporary, this.#path)
     } catch (error) {
-      if (this.#unstored === undefined)
-        this.#log.warn(
-          { err: error, path: this.#path },
-          'the history of the console is not stored: without it, charts begin again at the next start',
-        )
-      this.#unstored ??= 0
+      // A part of it would keep a full disk full.
+      rmSync(temporary, { force: true })
+      throw error
     }
   }
 }
 
-/** The last `maxBytes` of a file, from the beginning of a line, and how many it has. */
+/** The last `maxBytes` of a file, from the beginning of a line, and how many it has; nothing of a file that does not exist. */
 function readEnd(path: string, maxBytes: number): { readonly text: string; readonly bytes: number } {
+  if (!lstatSync(path, { throwIfNoEntry: false })) return { text: '', bytes: 0 }
   const file = openSync(path, 'r')
   try {
     const { size: bytes } = fstatSync(file)

@@ -9,7 +9,7 @@ import { applyManifests, type ManifestsOptions, oarlockManifests } from '../mani
  * It is recorded in two places, because CRDs can be upgraded alone ({@link upgradeCrds}): in an annotation of each CRD, so that a controller finds out
  * whether a server has what it needs, and for roles and policies in one of the ClusterRole `oarlock:controller`.
  */
-export const crdRevision = 46
+export const crdRevision = 47
 export const crdRevisionAnnotation = 'oarlock.dev/crd-revision'
 export const policyRevisionAnnotation = 'oarlock.dev/policy-revision'
 

@@ -7,7 +7,7 @@ const stuckAfterMs = 60 * 60_000
 const groupDigits = 12
 
 /** Why a Stack needs a user; undefined: it does not. */
-export function attentionOf({ state, sinceMs, plan, isStalled }: StackRow, nowMs: number): AttentionKind | undefined {
+function attentionOf({ state, sinceMs, plan, isStalled }: StackRow, nowMs: number): AttentionKind | undefined {
   if (state === 'Deleting' && plan) return 'AwaitingApproval'
   if (state === 'Deleting' && isStalled) return 'Failed'
   if (state === 'Failed' || state === 'Failing' || state === 'EngineNotFound') return 'Failed'
@@ -16,17 +16,19 @@ export function attentionOf({ state, sinceMs, plan, isStalled }: StackRow, nowMs
   return isWorking && sinceMs !== undefined && nowMs - sinceMs > stuckAfterMs ? 'Stuck' : undefined
 }
 
-/** What the Stacks of one group of the overview have in common; undefined: the Stack needs no user. */
-export function attentionCause(row: StackRow, nowMs: number): string | undefined {
+/** What the Stacks of one group of the overview have in common. They have the same `id`. */
+export type AttentionCause = { readonly kind: AttentionKind; readonly id: string }
+
+/** Undefined: the Stack needs no user. */
+export function attentionCause(row: StackRow, nowMs: number): AttentionCause | undefined {
   const kind = attentionOf(row, nowMs)
-  return kind && [kind, row.reason, kind === 'Failed' ? withoutParticulars(row) : ''].join('\n')
+  return kind && { kind, id: [kind, row.reason, kind === 'Failed' ? withoutParticulars(row) : ''].join('\n') }
 }
 
 /** The value of the filter field `attention` for the Stacks of a group, such as `failed-1f0c2a9b3d4e`; `none` for those that need no user. */
-export function attentionValue(cause: string | undefined): string {
+export function attentionValue(cause: AttentionCause | undefined): string {
   if (cause === undefined) return 'none'
-  const [kind = ''] = cause.split('\n', 1)
-  return `${kind.toLowerCase()}-${createHash('sha256').update(cause).digest('hex').slice(0, groupDigits)}`
+  return `${cause.kind.toLowerCase()}-${createHash('sha256').update(cause.id).digest('hex').slice(0, groupDigits)}`
 }
 
 /** The rows with the field `attention`, if the filter asks for it: 10,000 that need a user take about 25 ms. */
@@ -35,8 +37,8 @@ export function withAttention(rows: Iterable<StackRow>, { terms }: Filter, nowMs
   const values = new Map<string | undefined, string>()
   return Iterator.from(rows).map(row => {
     const cause = attentionCause(row, nowMs)
-    const attention = values.get(cause) ?? attentionValue(cause)
-    values.set(cause, attention)
+    const attention = values.get(cause?.id) ?? attentionValue(cause)
+    values.set(cause?.id, attention)
     return { ...row, attention }
   })
 }

@@ -12,7 +12,7 @@ const levels = [
   { everyMs: 60_000, count: 1_440 },
 ] as const
 const maxScalings = 500
-/** Samples that are further apart than so many intervals have a gap between them: the process did not run. */
+/** Samples that are more intervals apart than this have a gap between them: the process did not run. */
 const gapIntervals = 3
 
 export const poolPrefix = (pool: string) => `pool/${pool}/`
@@ -45,6 +45,13 @@ export class History {
       return
     }
     for (const level of this.#levels) addSample(level, entry)
+  }
+
+  /** Adds entries of the time before those that are kept. */
+  prepend(entries: readonly HistoryEntry[]): void {
+    const kept = [...this.entries()]
+    for (const list of [...this.#levels.map(({ samples }) => samples), this.#scalings]) list.length = 0
+    for (const entry of [...entries, ...kept]) this.add(entry)
   }
 
   /** Everything that is kept, so that another history that adds it has the same. */

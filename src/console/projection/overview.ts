@@ -1,5 +1,5 @@
 import type { AttentionGroup, AttentionKind, OverviewFacts, RunRow, StackRow, WorkerRow } from '../protocol/index.ts'
-import { attentionCause, attentionOf, attentionValue } from './attention.ts'
+import { type AttentionCause, attentionCause, attentionValue } from './attention.ts'
 
 const maxGroups = 50
 const maxNamedStacks = 10
@@ -20,7 +20,7 @@ export function overviewOf({
   readonly nowMs: number
 }): OverviewFacts {
   const states: Partial<Record<StackRow['state'], number>> = {}
-  const groups = new Map<string, StackRow[]>()
+  const groups = new Map<string, { readonly cause: AttentionCause; readonly rows: StackRow[] }>()
   let count = 0
   let needAttention = 0
   for (const stack of stacks) {
@@ -29,9 +29,9 @@ export function overviewOf({
     const cause = attentionCause(stack, nowMs)
     if (cause === undefined) continue
     needAttention++
-    const group = groups.get(cause)
-    if (group) group.push(stack)
-    else groups.set(cause, [stack])
+    const group = groups.get(cause.id)
+    if (group) group.rows.push(stack)
+    else groups.set(cause.id, { cause, rows: [stack] })
   }
   let length = 0
   let oldestMs: number | undefined
@@ -52,8 +52,8 @@ export function overviewOf({
     stacks: count,
     states,
     needAttention: { stacks: needAttention, groups: groups.size },
-    attention: [...groups]
-      .map(([cause, group]) => attentionGroup(cause, group, nowMs))
+    attention: [...groups.values()]
+      .map(({ cause, rows }) => attentionGroup(cause, rows, nowMs))
       .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.count - a.count || (a.reason < b.reason ? -1 : 1))
       .slice(0, maxGroups),
     queue: { length, ...(oldestMs !== undefined && { oldestMs }) },
@@ -62,11 +62,11 @@ export function overviewOf({
   }
 }
 
-function attentionGroup(cause: string, group: StackRow[], nowMs: number): AttentionGroup {
-  const sorted = group.sort((a, b) => (a.sinceMs ?? nowMs) - (b.sinceMs ?? nowMs) || (a.key < b.key ? -1 : 1))
+function attentionGroup(cause: AttentionCause, rows: StackRow[], nowMs: number): AttentionGroup {
+  const sorted = rows.sort((a, b) => (a.sinceMs ?? nowMs) - (b.sinceMs ?? nowMs) || (a.key < b.key ? -1 : 1))
   const first = sorted[0] as StackRow
   return {
-    kind: attentionOf(first, nowMs) as AttentionKind,
+    kind: cause.kind,
     reason: first.reason,
     message: first.message,
     count: sorted.length,

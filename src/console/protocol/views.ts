@@ -115,7 +115,7 @@ export type Scaling = {
 /** The oldest change first. */
 export type PoolHistoryFacts = HistoryFacts & { readonly scalings: readonly Scaling[] }
 
-/** Series over time, by the names of {@link historySeries}, each value the highest of the interval before its time. A missing value is null. */
+/** Series over time, by the names of {@link historySeries}, each value the highest of the interval before its time, or the sum for those of {@link intervalSeries}. A missing value is null. */
 export type HistoryFacts = {
   /** The length of an interval. */
   readonly everyMs: number

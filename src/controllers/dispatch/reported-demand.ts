@@ -52,7 +52,7 @@ export class ReportedDemand {
     this.#accepted.delete(name)
   }
 
-  /** A worker of the pool reports so many Runs of other partitions that it did not have before. */
+  /** A worker of the pool reports `count` Runs of other partitions that it did not have before. */
   accepted(pool: string, count: number, nowMs: number): void {
     if (count === 0 || !this.#reports.has(pool)) return
     const recent = (this.#accepted.get(pool) ?? []).filter(({ atMs }) => atMs > nowMs - settleMs)

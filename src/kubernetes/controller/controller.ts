@@ -212,7 +212,7 @@ export class Controller {
     stopping.addEventListener('abort', onStop, { once: true })
     if (stopping.aborted) onStop()
     // All keys of a bucket are due when it was gained: what its last owner knew of them, such as delays, is lost. Not with the low priority of an
-    // initial list: keys that ask for another reconcile keep the priority of their last change, and would occupy a busy member for ever.
+    // initial list: keys that ask for another reconcile keep the priority of their last change, and would occupy a busy member without end.
     const unfollow = shards?.follow({
       begun: buckets => {
         for (const [cluster, { informer }] of own) {

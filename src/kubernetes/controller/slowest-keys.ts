@@ -1,4 +1,4 @@
-/** Invariant 10: so many keys are series of a metric. */
+/** Invariant 10: at most this many keys are series of a metric. */
 const maxKeys = 5
 /** After this time a slow reconcile is forgotten. */
 const maxAgeMs = 600_000

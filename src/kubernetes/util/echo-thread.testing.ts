@@ -1,5 +1,5 @@
 /**
- * A thread for tests: returns what it gets, throws for `throw`, never responds to `never`, is busy for ever with `loop`, and needs ever more memory
+ * A thread for tests: returns what it gets, throws for `throw`, never responds to `never`, stays busy with `loop`, and needs ever more memory
  * for `fill`.
  */
 import { serveThreadRequests } from './worker-thread.ts'

@@ -12,7 +12,7 @@ const open = (limits: { timeoutMs?: number; maxHeapMb?: number } = {}) =>
 test('a request that takes too long is aborted, also in a loop that never yields, and the next one is answered', async () => {
   const thread = open({ timeoutMs: 500 })
   for (const request of ['never', 'loop']) {
-    await rejects(thread.request(request), new ThreadLimitError('takes longer than 0.5 s'))
+    await rejects(thread.request(request), new ThreadLimitError('echo', '0.5 s'))
     equal(await thread.request('hello'), 'hello')
   }
   await thread.close()
@@ -20,7 +20,7 @@ test('a request that takes too long is aborted, also in a loop that never yields
 
 test('a request that takes too much memory is aborted, and the next one is answered', async () => {
   const thread = open({ maxHeapMb: 32 })
-  await rejects(thread.request('fill'), (error: Error) => error instanceof ThreadLimitError && /^takes more than 32 MB/.test(error.message))
+  await rejects(thread.request('fill'), (error: Error) => error instanceof ThreadLimitError && error.limit === '32 MB of memory')
   equal(await thread.request('hello'), 'hello')
   await thread.close()
 })
@@ -41,6 +41,24 @@ test('a request that is aborted rejects with the reason of its signal when the t
   abort.abort(reason)
   await pending
   await rejects(thread.request('hello', abort.signal), reason)
+  equal(await thread.request('hello'), 'hello')
+  await thread.close()
+})
+
+test('a thread ends 30 s after its last request, and the next one starts another', { timeout: 30_000 }, async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const started = once(process, 'worker') as Promise<[Worker]>
+  const thread = open()
+  equal(await thread.request('hello'), 'hello')
+  const [worker] = await started
+  const exit = once(worker, 'exit')
+  t.mock.timers.tick(29_999)
+  equal(await thread.request('hello'), 'hello')
+  t.mock.timers.tick(29_999)
+  equal(await thread.request('hello'), 'hello')
+  equal(worker.threadId > 0, true, 'a request of the same thread')
+  t.mock.timers.tick(30_000)
+  await exit
   equal(await thread.request('hello'), 'hello')
   await thread.close()
 })

@@ -12,9 +12,16 @@ export type LimitedThreadOptions = {
 /** The thread ends after this long without a request. */
 const idleMs = 30_000
 
-/** The thread could not finish a request within its limits. The message completes "parsing the text …": `takes longer than 4 s`. */
+/** The thread could not finish a request within its limits. */
 export class ThreadLimitError extends Error {
   override readonly name = 'ThreadLimitError'
+  /** What the request takes more of: `4 s`, or `256 MB of memory`. */
+  readonly limit: string
+
+  constructor(thread: string, limit: string, options?: ErrorOptions) {
+    super(`a request to thread ${thread} takes more than ${limit}`, options)
+    this.limit = limit
+  }
 }
 
 /**
@@ -52,7 +59,7 @@ export class LimitedThread<Request, Response> {
     }
     const abort = () => stop(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
-    const timer = setTimeout(() => stop(new ThreadLimitError(`takes longer than ${timeoutMs / 1_000} s`)), timeoutMs)
+    const timer = setTimeout(() => stop(new ThreadLimitError(name, `${timeoutMs / 1_000} s`)), timeoutMs)
     try {
       this.#thread ??= new RequestThread(this.#path, { name, resourceLimits: { maxOldGenerationSizeMb: maxHeapMb } })
       return await this.#thread.request(request)
@@ -60,7 +67,7 @@ export class LimitedThread<Request, Response> {
       this.#stop()
       if (stopped) throw stopped.reason
       if (!isOutOfMemory(error)) throw error
-      throw new ThreadLimitError(`takes more than ${maxHeapMb} MB of memory`, { cause: error })
+      throw new ThreadLimitError(name, `${maxHeapMb} MB of memory`, { cause: error })
     } finally {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)

@@ -19,7 +19,7 @@ const minWordLength = 2
 
 /** Of all secrets together: three Secrets of the largest size. Each takes up to 20 times its size. */
 const maxSecretChars = 4 * 1024 * 1024
-/** After so many the whole line is replaced: each pass may shorten it by one character only. */
+/** After this many passes the whole line is replaced: each pass may shorten it by one character only. */
 const maxPasses = 20
 
 /** Its message contains no secret. */

@@ -84,7 +84,7 @@ export class ManagedFleet {
     }
   }
 
-  /** Creates so many buckets, and waits until each has been created and observed. */
+  /** Creates this many buckets, and waits until each has been created and observed. */
   async createAll(count: number): Promise<void> {
     await this.create(Array.from({ length: count }, (_, index) => `b${index}`))
     const areCreated = () => this.cloud.creations.length >= count && this.cloud.observed.size >= count

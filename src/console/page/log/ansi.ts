@@ -29,7 +29,7 @@ const sequence = new RegExp(
 )
 
 /**
- * The text of a line without control characters, in which what reverses text is seen, and its colours. `style` continues from line to line. Backgrounds are left out, and the colours are the
+ * The text of a line without control characters, with escapes such as `\u202e` for what reverses text, and its colours. `style` continues from line to line. Backgrounds are left out, and the colours are the
  * seven of the page, so that every text can be read in both themes.
  */
 export function readAnsi(

@@ -1,6 +1,6 @@
-import { deepEqual, equal } from 'node:assert/strict'
+import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
-import { LogLines } from './log-lines.ts'
+import { LogLines, maxShownCharacters } from './log-lines.ts'
 
 const at = (second: number, line: string) => `2026-06-01T10:00:${String(second).padStart(2, '0')}Z ${line}\n`
 const stored = [
@@ -52,4 +52,18 @@ test('the last line of a log need not end, and times may be unknown', () => {
       [0, 0],
     ],
   )
+})
+
+test('a line without control characters shows what reverses its text', () => {
+  const lines = new LogLines()
+  lines.push(new TextEncoder().encode(at(0, 'a \u202egnp.exe')))
+  deepEqual(lines.texts, ['a \\u202egnp.exe'])
+})
+
+test('a line that is cut has the columns of what is shown and of the note about the rest', () => {
+  const lines = new LogLines()
+  lines.push(new TextEncoder().encode(at(0, 'x'.repeat(maxShownCharacters)) + at(1, 'x'.repeat(maxShownCharacters + 1))))
+  const note = ' … 1 more character: download the log to read them'
+  equal(lines.columns[0], maxShownCharacters)
+  ok((lines.columns[1] as number) >= maxShownCharacters + note.length, `${lines.columns[1]} columns`)
 })

@@ -1,3 +1,4 @@
+import { visibleText } from '../parts/visible-text.ts'
 import { type AnsiStyle, plainStyle, readAnsi, type StyledSpan } from './ansi.ts'
 import { ResourceProgress } from './resource-progress.ts'
 import { textColumns } from './text-columns.ts'
@@ -7,9 +8,9 @@ export type LogSection = { readonly title: 'Preparing' | 'Planning' | 'Applying'
 
 /** `2026-06-01T10:00:00Z `, or as many characters of `-` where the time is unknown. */
 const prefixLength = 21
-/** Of a wrapped line, so many characters are shown: more than the log store keeps of a line (16 KiB and the mark that the rest was dropped). */
+/** The characters that are shown of a wrapped line: more than the log store keeps of a line (16 KiB and the mark that the rest was dropped). */
 export const maxShownCharacters = 20_000
-/** Of what is shown in place of the rest. */
+/** The width of the note that is shown in place of the rest. */
 const cutNoteColumns = 60
 const sectionTitles = ['Preparing', 'Planning', 'Applying'] as const
 
@@ -73,8 +74,8 @@ export class LogLines {
     const index = this.texts.length
     const timeMs = Date.parse(prefixed.slice(0, prefixLength - 1)) || 0
     let line = withoutOverwritten(prefixed.slice(prefixLength))
-    // Almost no line has control characters.
-    if (hasControls(line) || this.#style !== plainStyle) {
+    // Almost no line has control characters, or others that are replaced.
+    if (visibleText(line) !== line || this.#style !== plainStyle) {
       const { text, spans, style } = readAnsi(line, this.#style)
       line = text
       this.#style = style
@@ -90,8 +91,6 @@ export class LogLines {
       this.sections.push({ title: next, line: index })
   }
 }
-
-const hasControls = (line: string) => /[^\P{Cc}\t]/u.test(line)
 
 /** A terminal shows what follows the last carriage return. */
 function withoutOverwritten(line: string): string {

@@ -11,17 +11,17 @@ import { type LogLines, type LogSection, maxShownCharacters } from './log-lines.
 const rowHeightPx = 20
 /** Rows beyond those that are visible, in both directions. */
 const overscanRows = 10
-/** The lines in the document change after so many rows were scrolled. */
+/** The rows that are scrolled before the lines in the document change. */
 const stepRows = 10
 
 /**
- * Of a line that is not wrapped, so many characters are shown: with 40 lines of 16 KiB on a screen a frame of a scroll took 75 ms, and 185 ms with a
+ * The characters that are shown of a line that is not wrapped: with 40 lines of 16 KiB on a screen a frame of a scroll took 75 ms, and 185 ms with a
  * colour for every second character.
  */
 const maxUnwrappedCharacters = 2_000
-/** The text whose width is measured has so many characters. */
+/** The length of the text whose width is measured. */
 const rulerColumns = 10
-/** Beside the text, on both sides. Must be that of the style sheet. */
+/** The padding of the text, left and right together. Must be that of the style sheet. */
 const textPaddingPx = 24
 
 const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })

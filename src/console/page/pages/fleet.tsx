@@ -220,7 +220,7 @@ const controllers: TableDefinition<'controllers'> = {
   title: 'Controllers',
   about:
     'Each Lease names the process that leads its controllers or holds a part of their keys; the controllers of this process show their reconciles.',
-  note: 'Reconciles and latency are those of the controllers in the process of this console. A controller in another process, which a Lease stands for, has them in the metrics of that process: controller_runtime_reconcile_time_seconds.',
+  note: 'Reconciles and latency are those of the controllers in the process of this console. For controllers in other processes, see controller_runtime_reconcile_time_seconds in their /metrics.',
   columns: [
     { id: 'name', label: 'Controller or Lease', width: 'minmax(160px, 1fr)', sort: 'name', cell: ({ name }) => name },
     {

@@ -15,7 +15,7 @@ const filters = [
   ['-engine:helm', 'Rows without this value'],
   ['name:web*', 'Names that begin with web'],
   ['label:team=web', 'Stacks with this label'],
-  ['attention:stuck-*', 'Stacks that the overview counts as stuck; the links of its groups have the term of exactly one group'],
+  ['attention:stuck-*', 'Stacks that the overview counts as stuck'],
   ['-attention:none', 'Stacks that need attention'],
   ['"two words"', 'Rows with this text in names, reasons and messages'],
 ] as const

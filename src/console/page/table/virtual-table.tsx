@@ -41,7 +41,7 @@ export type VirtualTableProps<Row extends Keyed> = {
 const rowHeightPx = 34
 /** Rows beyond those that are visible, in both directions. */
 const overscanRows = 8
-/** The rows in the document change after so many were scrolled: fewer in one frame, and none in most frames of a slow scroll. */
+/** The rows that are scrolled before those in the document change: fewer in one frame, and none in most frames of a slow scroll. */
 const stepRows = 2
 /**
  * A scroll that is faster shows placeholders until it is slower: no one can read rows that pass a screen in a fifth of a second, and whole screens

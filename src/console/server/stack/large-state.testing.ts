@@ -1,4 +1,4 @@
-/** A state of one resource with so many attributes that comparing it takes long: 600,000 of them are 15 MiB and 3 s. */
+/** A state of one resource with many attributes, which takes long to compare: 600,000 of them are 15 MiB and 3 s. */
 export const largeState = (attributes: number, value: string): string =>
   JSON.stringify({
     ...{ version: 4, serial: 1, lineage: 'a', outputs: {} },

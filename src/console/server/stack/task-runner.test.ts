@@ -13,6 +13,9 @@ const size = slowOld.length + slowNew.length
 const slowTask = (run: RunTask) => run('diffStates', slowOld, slowNew, { to: 2, withValues: true })
 const quickTask = (run: RunTask) => run('resourcesIn', largeState(1, 'x'), 10)
 
+/** The next thread that starts. Rejects where tasks are performed without one. */
+const workerStart = () => once(process, 'worker', { signal: AbortSignal.timeout(20_000) }) as Promise<[Worker]>
+
 function open(t: TestContext, limits: { timeoutMs?: number; maxHeapMb?: number } = {}): TaskRunner {
   const runner = new TaskRunner({
     ...{ name: 'test', maxInlineSize: 1_000, timeoutMs: 60_000, maxHeapMb: 256, ...limits },
@@ -24,7 +27,7 @@ function open(t: TestContext, limits: { timeoutMs?: number; maxHeapMb?: number }
 
 test('a large input is processed in a thread, with the result of the same task here', async t => {
   const runner = open(t)
-  const [here, started] = [await runner.run(ann, 1_000, slowTask), once(process, 'worker')]
+  const [here, started] = [await runner.run(ann, 1_000, slowTask), workerStart()]
   const before = process.threadCpuUsage()
   deepEqual(Buffer.from(await runner.run(ann, size, slowTask)), Buffer.from(here))
   const used = process.threadCpuUsage(before)
@@ -37,7 +40,7 @@ test('a large input is processed in a thread, with the result of the same task h
 
 test('a task that takes too long or too much memory names the limit, and the next one is performed', async t => {
   for (const [limits, message] of [
-    [{ timeoutMs: 100 }, 'reading these states takes longer than 0.1 s: use "oarlock state pull"'],
+    [{ timeoutMs: 100 }, 'reading these states takes more than 0.1 s: use "oarlock state pull"'],
     [{ maxHeapMb: 24 }, 'reading these states takes more than 24 MB of memory: use "oarlock state pull"'],
   ] as const) {
     const runner = open(t, limits)
@@ -85,7 +88,7 @@ test('a call whose request is cut ends, running or waiting, and reads nothing', 
   const runner = open(t)
   const cut = new AbortController()
   const caller = { user: 'ann', signal: cut.signal }
-  const started = once(process, 'worker')
+  const started = workerStart()
   let reads = 0
   const running = runner.run(caller, size, slowTask)
   const waiting = runner.run(caller, size, async () => reads++)
@@ -100,7 +103,7 @@ test('a call whose request is cut ends, running or waiting, and reads nothing', 
 
 test('closing ends the thread and all calls', async t => {
   const runner = open(t)
-  const started = once(process, 'worker') as Promise<[Worker]>
+  const started = workerStart()
   const calls = Promise.all(Array.from({ length: 3 }, () => rejects(runner.run(ann, size, slowTask), { code: 503 })))
   const [worker] = await started
   const exit = once(worker, 'exit')

@@ -28,7 +28,7 @@ const exitCodeReasons: Readonly<Record<number, StartFailureReason>> = {
   5: 'CredentialRejected',
 }
 
-/** While at least this many Runs wait, so many numbers are claimed in advance: in a long queue each worker that ends would cost a claim. */
+/** While at least this many Runs wait, as many numbers are claimed in advance: in a long queue each worker that ends would cost a claim. */
 const minClaimedAhead = 16
 const maxClaimedAhead = 64
 

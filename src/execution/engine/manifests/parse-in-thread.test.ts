@@ -37,7 +37,7 @@ test('a source that takes too long is rejected, and an interrupted Run ends', as
   await rejects(parseInThread(long, { signal, timeoutMs: 1 }), {
     reason: 'InvalidConfiguration',
     retryable: false,
-    message: /takes longer than 0.001 s/,
+    message: /takes more than 0.001 s/,
   })
   await rejects(parseInThread(long, { signal: AbortSignal.abort() }), { reason: 'Interrupted' })
 })

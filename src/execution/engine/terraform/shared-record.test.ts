@@ -8,7 +8,7 @@ const free: WantedProvider = { address, constraint: '~> 1.0' }
 const locked = (hashes: string[]): WantedProvider => ({ address, constraint: '', lock: { version: '1.0.0', hashes } })
 const selected = { version: '1.0.0', checksum: 'h1:a' }
 
-test('a selection by a constraint is valid for a minute, one by a lock file for ever', () => {
+test('a selection by a constraint is valid for a minute, one by a lock file without limit', () => {
   for (const { wanted, ageMs, isValid } of [
     { wanted: free, ageMs: 0, isValid: true },
     { wanted: free, ageMs: 59_999, isValid: true },

@@ -36,7 +36,7 @@ export async function readSharedRecord(store: ContentStore, name: string): Promi
   return isJsonObject(record) ? { ...emptyRecord(), ...record } : emptyRecord()
 }
 
-/** What was selected, while it is valid; with a lock file for ever. */
+/** What was selected, while it is valid: without limit if a lock file selected it. */
 export function validSelection(
   record: SharedRecord,
   wanted: WantedProvider,

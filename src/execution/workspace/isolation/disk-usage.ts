@@ -14,7 +14,7 @@ export type DiskUsageOptions = {
   root: string
   /** Its processes, for the files that they have deleted and still use. */
   processes: readonly number[]
-  /** Measuring stops above so many bytes. */
+  /** Measuring stops above this many bytes. */
   maxBytes: number
   /** Measuring stops when this becomes true. */
   isStopped?(): boolean

@@ -3,6 +3,7 @@ import type { AuditDetails, AuditedReply } from './auditor.ts'
 
 type Send = (data?: unknown, ...rest: unknown[]) => unknown
 
+// Named: V8 allocates a function literal that is assigned to a property in the old generation, where it keeps its request alive.
 const isNotFramed = () => false
 
 /** Keeps a copy of what is sent, if it is not longer than {@link maxAuditedLength}. The result returns it; `length` is that of all. */
@@ -29,6 +30,7 @@ export function captureBody(reply: AuditedReply): () => { text: string; length: 
 /** Records why a path that is no resource responds 403: its handler sends the response itself. */
 export function captureDenial(reply: AuditedReply, details: AuditDetails): void {
   const end = (reply.end as Send).bind(reply)
+  // Named for the same reason as isNotFramed.
   const endWithDenial = (data?: unknown, ...rest: unknown[]) => {
     if (reply.statusCode === 403 && data instanceof Uint8Array) details.denial ??= messageIn(Buffer.from(data).toString())
     return end(data, ...rest)

@@ -19,6 +19,7 @@ const maxUrlLength = 16 * 1024
 
 /** Returns the function that serves every request of the TLS listener. It never throws, and every request gets a response. */
 export function makeHandler(options: HandlerOptions): Handler {
+  // One for all requests: V8 allocates a function literal that is assigned to a property in the old generation, where it keeps its request alive.
   const reachedVersion = () => options.services.store.revision
   return (request, response) => {
     const fail = (error: unknown) => sendError(response, error, internal => options.onInternalError(internal, request))

@@ -38,7 +38,10 @@ export class YamlParserThread {
       throw 'status' in reply ? StatusError.fromStatus(reply.status) : notYaml(reply.error)
     } catch (error) {
       if (error instanceof ThreadLimitError)
-        throw new StatusError('RequestEntityTooLarge', `parsing the body of the request as YAML ${error.message}: send it as JSON`)
+        throw new StatusError(
+          'RequestEntityTooLarge',
+          `parsing the body of the request as YAML takes more than ${error.limit}: send it as JSON`,
+        )
       if (!(error instanceof LimitExceededError)) throw error
       const why = 'too many long YAML bodies wait to be parsed: retry later, or send JSON'
       throw new StatusError('TooManyRequests', why, { details: { retryAfterSeconds: 1 } })
