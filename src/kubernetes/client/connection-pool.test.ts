@@ -76,12 +76,7 @@ test('requests of one turn with the same key share a connection that has nothing
   await withPool(
     async (pool, peer) => {
       const batched = (path: string, name: string) => pool.request(get(path, { batchKey: name })).catch(() => undefined)
-      const opening = ['/1', '/2', '/3', '/4'].map(path => pool.request(get(path)))
-      await eventually(() => peer.requests.flat().length === 4, 'four connections')
-      for (const index of [0, 1, 2, 3]) peer.respond(index, ok200('x'))
-      await Promise.all(opening)
-      for (const seen of peer.requests) seen.length = 0
-
+      await openConnections(pool, peer, 4)
       const responses = [batched('/a1', 'a'), batched('/b1', 'b'), batched('/a2', 'a'), batched('/b2', 'b'), batched('/a3', 'a')]
       responses.push(pool.request(get('/own')).catch(() => undefined))
       await eventually(() => peer.requests.flat().length === 6, 'one turn')
@@ -95,6 +90,59 @@ test('requests of one turn with the same key share a connection that has nothing
       await Promise.all(responses)
     },
     { preferredConnections: 4, maxPipelined: 10, maxConnections: 4 },
+  )
+})
+
+/** A pool whose `count` connections are open and idle. */
+async function openConnections(pool: ConnectionPool, peer: Peer, count: number): Promise<void> {
+  const opening = Array.from({ length: count }, (_, index) => pool.request(get(`/opening-${index}`)))
+  await eventually(() => peer.requests.flat().length === count, `${count} connections`)
+  for (let index = 0; index < count; index++) peer.respond(index, ok200('x'))
+  await Promise.all(opening)
+  for (const seen of peer.requests) seen.length = 0
+}
+
+test('a batch ends with its turn: a later request with its key does not join what its connection has then', async () => {
+  await withPool(
+    async (pool, peer) => {
+      await openConnections(pool, peer, 2)
+      const first = pool.request(get('/a1', { batchKey: 'a' }))
+      await eventually(() => peer.requests[0]?.[0] === '/a1', 'the first turn')
+      peer.respond(0, ok200('x'))
+      await first
+      const responses = [get('/other'), get('/a2', { batchKey: 'a' })].map(request => pool.request(request).catch(() => undefined))
+      await eventually(() => peer.requests.flat().length === 3, 'a later turn')
+      deepEqual(peer.requests, [['/a1', '/other'], ['/a2']])
+      pool.destroy()
+      await Promise.all(responses)
+    },
+    { preferredConnections: 2, maxPipelined: 10, maxConnections: 2 },
+  )
+})
+
+test('a request does not join a batch that was written, although its connection has others to write', async () => {
+  await withPool(
+    async (pool, peer) => {
+      await openConnections(pool, peer, 2)
+      const responses: Promise<unknown>[] = []
+      const send = (path: string, more: object = {}) => void responses.push(pool.request(get(path, more)).catch(() => undefined))
+      const afterWrite = () =>
+        queueMicrotask(() => {
+          // Shares the connection of /a1, which has as few as the other one.
+          send('/other')
+          send('/a2', { batchKey: 'a' })
+        })
+      send('/a1', { batchKey: 'a', beforeSend: afterWrite })
+      send('/busy')
+      await eventually(() => peer.requests.flat().length === 4, 'all requests')
+      deepEqual(peer.requests, [
+        ['/a1', '/other'],
+        ['/busy', '/a2'],
+      ])
+      pool.destroy()
+      await Promise.all(responses)
+    },
+    { preferredConnections: 2, maxPipelined: 10, maxConnections: 2 },
   )
 })
 
