@@ -448,6 +448,27 @@ describe('the page of a console with its own settings', { skip: withoutChromium,
     equal(await page.locator('table').count(), 0)
   })
 
+  test('a late answer to a sign-out does not end the sign-in that followed it', async t => {
+    const { page } = await start(t, {})
+    const released = Promise.withResolvers<void>()
+    await page.route('**/console/api/session', async route => {
+      if (route.request().method() !== 'DELETE') return await route.fallback()
+      await route.fetch()
+      await released.promise
+      await route.fulfill({ json: {} })
+    })
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Bearer token').fill('test-token')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.locator('.user').waitFor()
+    const answered = page.waitForResponse(response => response.request().method() === 'DELETE')
+    released.resolve()
+    await (await answered).finished()
+    await page.getByRole('link', { name: 'Stacks', exact: true }).first().click()
+    await page.waitForURL(/stacks/)
+    equal(await page.locator('.user').count(), 1)
+  })
+
   test('a page whose connection died silently shows the age of what it shows', async t => {
     const { console_, page } = await start(t, {})
     const proxy = await startProxy(Number(new URL(console_.url).port))
