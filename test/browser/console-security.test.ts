@@ -239,6 +239,55 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await context.close()
   })
 
+  test('what reverses text is seen in the YAML, in what it would change, in values, conditions and Events', async () => {
+    const metadata = { namespace: 'a', name: 'reversed' }
+    const stacks = client.resource(stackResource)
+    const { image, seen } = { image: 'a\u202egnp.exe', seen: 'a\\u202egnp.exe' }
+    await stacks.create({
+      metadata,
+      spec: {
+        ...{ engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { a: '1' } } }, pool: 'joined' },
+        ...{ suspend: true, variables: { image } },
+      },
+    })
+    const condition = {
+      type: 'Reviewed',
+      status: 'True' as const,
+      reason: 'Read',
+      message: image,
+      lastTransitionTime: new Date().toISOString(),
+    }
+    const conditions = await eventually(async () => (await stacks.get('reversed', { namespace: 'a' })).status?.conditions, 'its conditions')
+    const status = { conditions: [...conditions, condition] }
+    const stack = await stacks.patch('reversed', { status }, { type: 'merge', subresource: 'status', namespace: 'a' })
+    const { uid, resourceVersion } = stack.metadata
+    const { apiVersion, kind } = stackResource
+    await client.request({
+      method: 'POST',
+      path: '/api/v1/namespaces/a/events',
+      body: {
+        ...{ apiVersion: 'v1', kind: 'Event', metadata: { name: 'reversed.1', namespace: 'a' }, type: 'Normal', reason: 'Read', count: 1 },
+        ...{ involvedObject: { ...metadata, apiVersion, kind, uid, resourceVersion }, message: image },
+        ...{ firstTimestamp: new Date().toISOString(), lastTimestamp: new Date().toISOString() },
+      },
+    })
+    const open = async (section: string, heading: string) => {
+      await page.goto(`${consoleUrl}stacks/a/reversed/${section}`)
+      return page.locator('section.panel', { has: page.getByRole('heading', { name: heading, exact: true }) })
+    }
+    const overview = await open('', 'Conditions')
+    await overview.getByText(seen).waitFor()
+    await (await open('variables', 'Variables')).getByText(seen).waitFor()
+    await (await open('events', 'Events')).getByText(seen).waitFor()
+    const editor = (await open('yaml', 'YAML')).locator('textarea')
+    await editor.waitFor()
+    const yaml = await editor.inputValue()
+    match(yaml, /image: "a\\u202egnp\.exe"/)
+    await editor.fill(yaml.replace('image: ', 'copy: "\u202ex"\n    image: '))
+    await page.getByRole('button', { name: 'Validate' }).click()
+    await page.getByLabel('Changes').locator('.good', { hasText: 'copy: "\\u202ex"' }).waitFor()
+  })
+
   test('an answer of the provider that this browser has not asked for signs no one in', async () => {
     const context = await newContext()
     const attacked = await context.newPage()
