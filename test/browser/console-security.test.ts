@@ -18,6 +18,7 @@ import { eventually } from '../support/eventually.ts'
 import { makeCertificate } from '../support/make-certificate.ts'
 import { clientId, clientSecret, type OidcIssuer, signInAtIssuer, startOidcIssuer } from '../support/oidc-issuer.ts'
 import { startProxy } from '../support/proxy.ts'
+import { skipWithoutTerraformEngine } from '../support/run-program.ts'
 
 const injected = '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script><svg onload="window.pwned=3">'
 
@@ -411,6 +412,30 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await destroy.click()
     await dialog.getByText('destruction of exactly this plan requested').waitFor()
     await context.close()
+  })
+
+  const skip = skipWithoutTerraformEngine
+  test('the dialog of a destruction states what it does until it is done, also with nothing to destroy', { skip }, async () => {
+    const stacks = client.resource(stackResource)
+    await stacks.create({
+      metadata: { namespace: 'a', name: 'empty', finalizers: ['example.com/kept'] },
+      spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': '# no resources\n' } } } },
+    })
+    const isReady = async () => isConditionTrue((await stacks.get('empty', { namespace: 'a' })).status?.conditions, 'Ready')
+    await eventually(isReady, 'the Stack to be ready', 60_000)
+    await page.goto(`${consoleUrl}stacks/a/empty`)
+    await page.getByRole('button', { name: 'Destroy', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Plan the destruction' }).click()
+    await dialog.getByText('has found nothing to destroy').waitFor()
+    const effect = dialog.getByText('Deletes the Stack; the real infrastructure stays as it is.')
+    await effect.waitFor()
+    equal(await dialog.getByText('Destroys the real resources').count(), 0)
+    await dialog.getByRole('textbox').fill('empty')
+    await dialog.getByRole('button', { name: 'Destroy', exact: true }).click()
+    await dialog.getByText('destruction of exactly this plan requested').waitFor()
+    equal(await effect.count(), 0)
+    await stacks.patch('empty', { metadata: { finalizers: null } } as object, { type: 'merge', namespace: 'a' })
   })
 
   test('a link of the administrator works once', async () => {
