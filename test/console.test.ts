@@ -386,19 +386,25 @@ describe('the console', { timeout: 120_000 }, () => {
     }
   })
 
-  test('a destruction without a digest confirms that there is nothing to destroy', async () => {
+  test('a destruction names its plan, or confirms that there is nothing to destroy', async () => {
     const stacks = client.resource(stackResource)
     const [namespace, name] = ['a', 'empty']
     await stacks.create({
       metadata: { namespace, name, finalizers: ['example.com/kept'] },
       spec: { engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { a: '1' } } }, pool: 'none' },
     })
-    const destroy = async () => {
+    const destroy = async (confirmed: object) => {
       const { resourceVersion } = (await stacks.get(name, { namespace })).metadata
-      const response = await admin.send('POST', 'actions', { action: 'destroy', namespace, name, resourceVersion, confirmation: name })
-      return response.status === 409 ? undefined : response.status
+      const body = { action: 'destroy', namespace, name, resourceVersion, confirmation: name, ...confirmed }
+      const response = await admin.send('POST', 'actions', body)
+      return response.status === 409 ? undefined : `${response.status} ${((await response.json()) as { message: string }).message}`
     }
-    equal(await eventually(destroy, 'the destruction to be confirmed'), 200)
+    for (const confirmed of [{}, { nothingToDestroy: false }, { digest: 'sha256:ab', nothingToDestroy: true }])
+      match((await destroy(confirmed)) ?? '', /^400 .*the digest of the plan that was shown, or nothingToDestroy/)
+    equal(
+      await eventually(() => destroy({ nothingToDestroy: true }), 'the destruction to be confirmed'),
+      `200 stack/${name}: deletion requested`,
+    )
     const { metadata } = await stacks.get(name, { namespace })
     match(metadata.annotations?.['oarlock.dev/destroy-plan'] ?? '', /^none@/)
     await stacks.patch(name, { metadata: { finalizers: null } } as object, { type: 'merge', namespace })

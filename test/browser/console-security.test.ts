@@ -18,6 +18,7 @@ import { eventually } from '../support/eventually.ts'
 import { makeCertificate } from '../support/make-certificate.ts'
 import { clientId, clientSecret, type OidcIssuer, signInAtIssuer, startOidcIssuer } from '../support/oidc-issuer.ts'
 import { startProxy } from '../support/proxy.ts'
+import { skipWithoutTerraformEngine } from '../support/run-program.ts'
 
 const injected = '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script><svg onload="window.pwned=3">'
 
@@ -239,6 +240,55 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await context.close()
   })
 
+  test('what reverses text is seen in the YAML, in what it would change, in values, conditions and Events', async () => {
+    const metadata = { namespace: 'a', name: 'reversed' }
+    const stacks = client.resource(stackResource)
+    const { image, seen } = { image: 'a\u202egnp.exe', seen: 'a\\u202egnp.exe' }
+    await stacks.create({
+      metadata,
+      spec: {
+        ...{ engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { a: '1' } } }, pool: 'joined' },
+        ...{ suspend: true, variables: { image } },
+      },
+    })
+    const condition = {
+      type: 'Reviewed',
+      status: 'True' as const,
+      reason: 'Read',
+      message: image,
+      lastTransitionTime: new Date().toISOString(),
+    }
+    const conditions = await eventually(async () => (await stacks.get('reversed', { namespace: 'a' })).status?.conditions, 'its conditions')
+    const status = { conditions: [...conditions, condition] }
+    const stack = await stacks.patch('reversed', { status }, { type: 'merge', subresource: 'status', namespace: 'a' })
+    const { uid, resourceVersion } = stack.metadata
+    const { apiVersion, kind } = stackResource
+    await client.request({
+      method: 'POST',
+      path: '/api/v1/namespaces/a/events',
+      body: {
+        ...{ apiVersion: 'v1', kind: 'Event', metadata: { name: 'reversed.1', namespace: 'a' }, type: 'Normal', reason: 'Read', count: 1 },
+        ...{ involvedObject: { ...metadata, apiVersion, kind, uid, resourceVersion }, message: image },
+        ...{ firstTimestamp: new Date().toISOString(), lastTimestamp: new Date().toISOString() },
+      },
+    })
+    const open = async (section: string, heading: string) => {
+      await page.goto(`${consoleUrl}stacks/a/reversed/${section}`)
+      return page.locator('section.panel', { has: page.getByRole('heading', { name: heading, exact: true }) })
+    }
+    const overview = await open('', 'Conditions')
+    await overview.getByText(seen).waitFor()
+    await (await open('variables', 'Variables')).getByText(seen).waitFor()
+    await (await open('events', 'Events')).getByText(seen).waitFor()
+    const editor = (await open('yaml', 'YAML')).locator('textarea')
+    await editor.waitFor()
+    const yaml = await editor.inputValue()
+    match(yaml, /image: "a\\u202egnp\.exe"/)
+    await editor.fill(yaml.replace('image: ', 'copy: "\u202ex"\n    image: '))
+    await page.getByRole('button', { name: 'Validate' }).click()
+    await page.getByLabel('Changes').locator('.good', { hasText: 'copy: "\\u202ex"' }).waitFor()
+  })
+
   test('an answer of the provider that this browser has not asked for signs no one in', async () => {
     const context = await newContext()
     const attacked = await context.newPage()
@@ -364,6 +414,30 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await context.close()
   })
 
+  const skip = skipWithoutTerraformEngine
+  test('the dialog of a destruction states what it does until it is done, also with nothing to destroy', { skip }, async () => {
+    const stacks = client.resource(stackResource)
+    await stacks.create({
+      metadata: { namespace: 'a', name: 'empty', finalizers: ['example.com/kept'] },
+      spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': '# no resources\n' } } } },
+    })
+    const isReady = async () => isConditionTrue((await stacks.get('empty', { namespace: 'a' })).status?.conditions, 'Ready')
+    await eventually(isReady, 'the Stack to be ready', 60_000)
+    await page.goto(`${consoleUrl}stacks/a/empty`)
+    await page.getByRole('button', { name: 'Destroy', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Plan the destruction' }).click()
+    await dialog.getByText('has found nothing to destroy').waitFor()
+    const effect = dialog.getByText('Deletes the Stack; the real infrastructure stays as it is.')
+    await effect.waitFor()
+    equal(await dialog.getByText('Destroys the real resources').count(), 0)
+    await dialog.getByRole('textbox').fill('empty')
+    await dialog.getByRole('button', { name: 'Destroy', exact: true }).click()
+    await dialog.getByText('destruction of exactly this plan requested').waitFor()
+    equal(await effect.count(), 0)
+    await stacks.patch('empty', { metadata: { finalizers: null } } as object, { type: 'merge', namespace: 'a' })
+  })
+
   test('a link of the administrator works once', async () => {
     const link = app.consoleLink()
     const [first, second] = [await newContext(), await newContext()]
@@ -446,6 +520,27 @@ describe('the page of a console with its own settings', { skip: withoutChromium,
     await page.getByText('the session was idle for too long').waitFor()
     await page.getByText('oarlock console', { exact: true }).waitFor()
     equal(await page.locator('table').count(), 0)
+  })
+
+  test('a late answer to a sign-out does not end the sign-in that followed it', async t => {
+    const { page } = await start(t, {})
+    const released = Promise.withResolvers<void>()
+    await page.route('**/console/api/session', async route => {
+      if (route.request().method() !== 'DELETE') return await route.fallback()
+      await route.fetch()
+      await released.promise
+      await route.fulfill({ json: {} })
+    })
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Bearer token').fill('test-token')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.locator('.user').waitFor()
+    const answered = page.waitForResponse(response => response.request().method() === 'DELETE')
+    released.resolve()
+    await (await answered).finished()
+    await page.getByRole('link', { name: 'Stacks', exact: true }).first().click()
+    await page.waitForURL(/stacks/)
+    equal(await page.locator('.user').count(), 1)
   })
 
   test('a page whose connection died silently shows the age of what it shows', async t => {

@@ -28,6 +28,8 @@ export type OidcIssuer = {
   readonly url: string
   /** Registers the client. Before, the issuer answers nothing. */
   register(redirectUrl: string): void
+  /** Leaves every later request without an answer. */
+  hang(): void
   close(): void
 }
 
@@ -68,6 +70,9 @@ export async function startOidcIssuer(tls?: { readonly key: string; readonly cer
           return grant
         },
       }).callback()
+    },
+    hang() {
+      handle = async () => {}
     },
     close() {
       server.close()

@@ -18,10 +18,10 @@ import type { Resource } from '../../kubernetes/object/index.ts'
 import type { Controllers } from '../controllers/controllers.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
-import { isPartition } from '../is-partition.ts'
 import { consoleAssetsDirectory } from './assets-directory.ts'
 import type { ConsoleSettings } from './console-settings.ts'
 import { readControllerMetrics } from './controller-metrics.ts'
+import { detectPartitions } from './detect-partitions.ts'
 import { HistoryFile } from './history-file.ts'
 import { ownHost } from './own-host.ts'
 
@@ -72,27 +72,15 @@ export function startConsole(options: StartConsoleOptions): StartedConsole {
     const atMs = Date.now()
     file.add({ atMs, values: monitor.sample(atMs) })
     if (projections) showOwnControllers(projections)
-    lookForPartitions()
   }, History.everyMs).unref()
   let partitions: Informer<PartitionBody> | undefined
-  let isLookFailing = false
-  // Without the kind there is nothing to watch: it may be installed while this process runs.
-  const lookForPartitions = () => {
-    if (partitions) return
-    isPartition(client).then(
-      hasPartitions => {
-        isLookFailing = false
-        if (!hasPartitions || partitions) return
-        partitions = manager.informer(partitionResource as unknown as Resource<PartitionBody>)
-        projections?.followPartitions(partitions)
-      },
-      error => {
-        if (!isLookFailing) log.warn({ err: error }, 'the console does not show partitions: it cannot read them')
-        isLookFailing = true
-      },
-    )
-  }
-  lookForPartitions()
+  const stopDetection = detectPartitions({
+    ...{ client, log },
+    onDetected: () => {
+      partitions = manager.informer(partitionResource as unknown as Resource<PartitionBody>)
+      projections?.followPartitions(partitions)
+    },
+  })
   // Rows of the fleet are memory that no one needs who does not open the console.
   let projections: Projections | undefined
   const openProjections = () => {
@@ -125,6 +113,7 @@ export function startConsole(options: StartConsoleOptions): StartedConsole {
     },
     async close() {
       clearInterval(sampler)
+      stopDetection()
       await console.close()
     },
   }

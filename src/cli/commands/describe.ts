@@ -1,12 +1,11 @@
 import { formatRunOptions, labels, phaseOf, type Run, runResource, type Stack } from '../../api/index.ts'
 import { type Client, type EventBody, eventResource } from '../../kubernetes/client/index.ts'
 import { formatDuration, isReason, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
-import { escapeHidden, truncateText } from '../../kubernetes/util/index.ts'
+import { escapeHidden, stringifyYaml, truncateText } from '../../kubernetes/util/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { discoverTypes, findTypes, type KnownType, parseTarget } from '../find-types.ts'
-import { stringifyYaml } from '../output/stringify-yaml.ts'
 import { renderTable } from '../output/table.ts'
 import { planText } from '../request-run.ts'
 import { stackNotFound } from '../targets.ts'
@@ -116,7 +115,7 @@ async function describeLines(
       ),
     )
   const section = async (title: string, value: object | undefined) => {
-    if (value && Object.keys(value).length > 0) lines.push(`${title}:`, ...(await indented(value)))
+    if (value && Object.keys(value).length > 0) lines.push(`${title}:`, ...indented(value))
   }
   const { apiVersion: _a, kind: _k, metadata: _m, spec: _s, status: _t, ...others } = object
   await section('Spec', spec)
@@ -176,6 +175,9 @@ function hideData({ data, ...rest }: Record<string, unknown>): Record<string, un
   return { ...rest, data: Object.fromEntries(sizes) }
 }
 
-async function indented(value: object): Promise<string[]> {
-  return (await stringifyYaml(value)).split('\n').map(line => `  ${line}`)
+function indented(value: object): string[] {
+  return stringifyYaml(value)
+    .trimEnd()
+    .split('\n')
+    .map(line => `  ${line}`)
 }

@@ -1,8 +1,8 @@
+import { visibleText } from '../../kubernetes/util/index.ts'
+
 /** A color of our own `Paint`; a log may have them too. They change no text and move no cursor. */
 const color = '\\u001b\\[(?:0|1|2|22|3[1-6]|39)?m'
-/** They reverse what follows: a user reads another plan than the one that is applied. */
-const direction = '\\u202a-\\u202e\\u2066-\\u2069'
-const controls = new RegExp(`${color}|[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f${direction}]`, 'g')
+const colorOrText = new RegExp(`(${color})|\\u001b|[^\\u001b]+`, 'g')
 /** The beginning of what could become a color with the next piece. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal escape
 const incomplete = /\u001b(?:\[\d{0,2})?$/
@@ -12,7 +12,7 @@ const incomplete = /\u001b(?:\[\d{0,2})?$/
  * invent lines. Keeps colors, tabs and line ends. In JSON, and in YAML of `stringifyYaml`, the result has the same value.
  */
 export function escapeControls(text: string): string {
-  return text.replace(controls, found => (found.length > 1 ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`))
+  return text.replace(colorOrText, (found, ofColor) => (ofColor === undefined ? visibleText(found) : found))
 }
 
 /** {@link escapeControls} for a stream of UTF-8. `write` receives whole characters. */

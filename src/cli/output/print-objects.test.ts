@@ -50,6 +50,9 @@ test('quotes text that kubectl, which reads YAML 1.1, takes for a boolean or a n
   equal(await serialize({ drift: 'Off', key: 'y', mode: '0o644' }, 'yaml'), 'drift: "Off"\nkey: "y"\nmode: "0o644"')
 })
 
+test('keeps line ends of a text at the end, but for the one that the output adds', async () =>
+  equal(await serialize({ text: 'a\n\n' }, 'yaml'), 'text: |+\n  a\n'))
+
 test('names objects as kubectl does', () => {
   deepEqual([objectName(stackResource, 'a'), objectName(namespaceResource, 'b')], ['stack.oarlock.dev/a', 'namespace/b'])
 })

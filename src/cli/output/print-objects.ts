@@ -1,7 +1,7 @@
 import type { Client } from '../../kubernetes/client/index.ts'
 import { resourcePath } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
-import { stringifyYaml } from './stringify-yaml.ts'
+import { stringifyYaml } from '../../kubernetes/util/index.ts'
 import { renderTableWithin } from './table.ts'
 
 /** `stack.oarlock.dev/network`, as kubectl names an object. */
@@ -9,12 +9,12 @@ export function objectName({ kind, group }: Resource<unknown>, name: string): st
   return `${kind.toLowerCase()}${group ? `.${group}` : ''}/${name}`
 }
 
-/** A value as JSON or YAML, without managedFields. */
+/** A value as JSON or YAML, without managedFields and the last line end. */
 export async function serialize(value: unknown, format: 'json' | 'yaml'): Promise<string> {
   const clean = withoutManagedFields(value)
   if (format === 'json') return JSON.stringify(clean, null, 2)
   // kubectl reads YAML 1.1, where an unquoted Off, as in the enum of a CRD, is false.
-  return await stringifyYaml(clean, { compat: 'yaml-1.1' })
+  return stringifyYaml(clean, { compat: 'yaml-1.1' }).replace(/\n$/, '')
 }
 
 function withoutManagedFields(value: unknown): unknown {

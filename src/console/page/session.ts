@@ -56,7 +56,11 @@ export async function signInAgain(token: string): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
+  const { csrfToken } = currentSession()
   const { provider } = await request<SignOut>('DELETE', 'session').catch((): SignOut => ({}))
+  const now = sessionState.value
+  // The stream has reported the end before, and the user has signed in again: the answer is about an earlier session.
+  if (now.kind === 'signed-in' && now.session.csrfToken !== csrfToken) return
   signedOut()
   if (provider && sessionState.value.kind === 'signed-out') sessionState.value = { ...sessionState.value, provider }
 }

@@ -25,8 +25,10 @@ export type ActionRequest = {
   /** Undefined for a Worker. */
   readonly namespace?: string
   readonly name: string
-  /** Of an approval, a rejection or a destruction: the digest of the plan that was shown. A destruction without it confirms that there is nothing to destroy. */
+  /** Of an approval, a rejection or a destruction: the digest of the plan that was shown. */
   readonly digest?: string
+  /** Of a destruction, in place of the digest: the user has seen that there is nothing to destroy. */
+  readonly nothingToDestroy?: true
   /** Of the object when it was shown: the action is rejected if it has changed since. */
   readonly resourceVersion?: string
   /** Of a rejection: why, for others to read. */

@@ -53,7 +53,10 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       return `stack/${name}: plan ${shortDigest(plan.digest)} rejected`
     }
     case 'destroy': {
-      const confirmed = { ...request, digest: request.digest ?? nothingToDestroy }
+      const isEmpty = request.nothingToDestroy === true
+      if (isEmpty === (request.digest !== undefined))
+        throw new StatusError('BadRequest', 'a destruction names the digest of the plan that was shown, or nothingToDestroy: true')
+      const confirmed = isEmpty ? { ...request, digest: nothingToDestroy } : request
       return await destroyStack(client, user, shownPlan(confirmed, 'a destruction names the resourceVersion of the Stack that was shown'))
     }
     case 'rollback':

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { destructionOf, requiresApproval, type Stack, stackResource } from '../../api/index.ts'
+import { destructionOf, nothingToDestroy, requiresApproval, type Stack, stackResource } from '../../api/index.ts'
 import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
 import { findCondition, isReason } from '../../kubernetes/object/index.ts'
 import { approvePlan, type ShownPlan } from './approve-plan.ts'
@@ -20,7 +20,7 @@ export async function destroyStack(client: Client, user: string, plan: ShownPlan
   const stack = (await stacks.get(name, { namespace })) as Stack
   const { uid } = (await patchShown(client, plan, destructionOf(stack, digest, Date.now()))).metadata
   await stacks.delete(name, { namespace, preconditions: { uid } })
-  const requested = `stack/${name}: destruction of exactly this plan requested`
+  const requested = `stack/${name}: ${digest === nothingToDestroy ? 'deletion' : 'destruction of exactly this plan'} requested`
   // Undefined if the user may not read it: then the approval is given on the page of the Stack.
   const readNamespace = client.resource(namespaceResource).getOrUndefined(namespace)
   const needsApproval = requiresApproval(stack, await readNamespace.catch(() => undefined))

@@ -28,11 +28,12 @@ test('the session at the provider is ended with the ID token, which is left out 
   t.after(() => issuer.close())
   issuer.register(redirectUrl)
   const provider = new OidcProvider({ issuerUrl: issuer.url, clientId })
+  await provider.begin(redirectUrl, false)
   for (const [idToken, expected] of [
     ['short', 'short'],
     ['x'.repeat(4_097), null],
   ] as const) {
-    const { origin, searchParams } = new URL((await provider.endSessionUrl(idToken, 'https://console.example/console/')) ?? '')
+    const { origin, searchParams } = new URL(provider.endSessionUrl(idToken, 'https://console.example/console/') ?? '')
     equal(origin, issuer.url)
     equal(searchParams.get('id_token_hint'), expected)
     equal(searchParams.get('client_id'), clientId)

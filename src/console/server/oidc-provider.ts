@@ -39,10 +39,15 @@ export class OidcProvider {
   readonly name: string
   readonly #options: OidcOptions
   readonly #client: Client
+  readonly #nowMs: () => number
   #metadata: { readonly read: Promise<AuthorizationServer>; readonly atMs: number } | undefined
+  /** Read last: also when it is too old to begin a sign-in with. */
+  #lastMetadata: AuthorizationServer | undefined
 
-  constructor(options: OidcOptions) {
+  /** @param nowMs a monotonic clock in milliseconds. */
+  constructor(options: OidcOptions, nowMs: () => number = () => performance.now()) {
     this.#options = options
+    this.#nowMs = nowMs
     this.name = options.name ?? new URL(options.issuerUrl).host
     this.#client = { client_id: options.clientId }
   }
@@ -105,11 +110,11 @@ export class OidcProvider {
 
   /**
    * The address at the provider that ends the session of the user there (RP-initiated logout) and then sends the browser to `returnUrl`, which the client must have registered.
-   * Undefined if the provider has none. @throws if the provider does not answer.
+   * Undefined if the provider has none. A sign-out does not wait for the provider: the metadata is that of the last sign-in, or newer.
    */
-  async endSessionUrl(idToken: string, returnUrl: string): Promise<string | undefined> {
-    const { end_session_endpoint } = await this.#readMetadata()
-    const url = end_session_endpoint === undefined ? null : URL.parse(end_session_endpoint)
+  endSessionUrl(idToken: string, returnUrl: string): string | undefined {
+    const endpoint = this.#lastMetadata?.end_session_endpoint
+    const url = endpoint === undefined ? null : URL.parse(endpoint)
     if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && this.#isPlain)) return undefined
     url.searchParams.set('client_id', this.#options.clientId)
     url.searchParams.set('post_logout_redirect_uri', returnUrl)
@@ -122,7 +127,7 @@ export class OidcProvider {
   }
 
   #readMetadata(): Promise<AuthorizationServer> {
-    const nowMs = performance.now()
+    const nowMs = this.#nowMs()
     const known = this.#metadata
     if (known && nowMs - known.atMs < metadataMs) return known.read
     const read = this.#discover()
@@ -137,7 +142,9 @@ export class OidcProvider {
   async #discover(): Promise<AuthorizationServer> {
     const oauth = await import('oauth4webapi')
     const issuer = new URL(this.#options.issuerUrl)
-    return await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, await this.#requestOptions()))
+    const read = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, await this.#requestOptions()))
+    this.#lastMetadata = read
+    return read
   }
 
   async #requestOptions() {

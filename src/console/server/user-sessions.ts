@@ -21,7 +21,7 @@ export class UserSessions {
   readonly #signInOptions: SignInOptions
   readonly routes: Routes = {
     'GET session': async ({ session }) => this.#factsOf(session),
-    'DELETE session': async call => await this.#signOut(call),
+    'DELETE session': async call => this.#signOut(call),
     'POST active': async ({ session, response }) => {
       session.activeMs = Date.now()
       response.writeHead(204).end()
@@ -110,17 +110,13 @@ export class UserSessions {
     this.#access.renew(session)
   }
 
-  async #signOut({ session, request, response, reachedBy }: Call): Promise<SignOut> {
+  #signOut({ session, request, response, reachedBy }: Call): SignOut {
     this.#sessions.end(session, 'signed out')
     response.setHeader('Set-Cookie', sessionCookie(request, '', 0, reachedBy))
-    const { oidc, onError } = this.#options
+    const { oidc } = this.#options
     if (!oidc || session.idToken === undefined) return {}
-    const returnUrl = `${originOf(request, reachedBy)}${pagePath}`
-    const url = await oidc.endSessionUrl(session.idToken, returnUrl).catch(error => {
-      onError(error)
-      return undefined
-    })
-    return url === undefined ? {} : { provider: { name: oidc.name, endSession: url } }
+    const endSession = oidc.endSessionUrl(session.idToken, `${originOf(request, reachedBy)}${pagePath}`)
+    return endSession === undefined ? {} : { provider: { name: oidc.name, endSession } }
   }
 
   #reject(response: ServerResponse, message: string): void {

@@ -1,6 +1,6 @@
 import { equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import { escapeHidden } from './escape-hidden.ts'
+import { escapeHidden, visibleText } from './escape-hidden.ts'
 
 for (const { name, text, want } of [
   { name: 'line ends and tabs', text: 'a\r\n\tb', want: 'a\\r\\n\\tb' },
@@ -20,4 +20,16 @@ test('keeps text of any script', () => {
 test('the value of JSON text stays the same', () => {
   const value = 'a\u007f\u009b\u202e\u{e0041}'
   equal(JSON.parse(escapeHidden(JSON.stringify(value))), value)
+})
+
+for (const { name, text, want } of [
+  { name: 'what reverses text', text: 'a\u202eb\u2066c\u2069', want: 'a\\u202eb\\u2066c\\u2069' },
+  { name: 'control characters', text: '\u001b[2Ja\rb\u009b', want: '\\u001b[2Ja\\u000db\\u009b' },
+  { name: 'line separators', text: 'a\u2028b', want: 'a\\u2028b' },
+])
+  test(`makes ${name} visible`, () => equal(visibleText(text), want))
+
+test('lines of visible text keep tabs, line feeds and what other scripts need', () => {
+  const text = 'a\tb\nü שלום مرحبا\u200f 日本 👩\u200d💻'
+  equal(visibleText(text), text)
 })

@@ -1,6 +1,7 @@
 import { Badge } from '../parts/badge.tsx'
 import { formatWords } from '../parts/format.ts'
 import { Age } from '../parts/time.tsx'
+import { visibleText } from '../parts/visible-text.ts'
 
 export type Condition = {
   readonly type: string
@@ -48,7 +49,7 @@ export function Conditions({
         <li key={type}>
           <Badge value={status === 'True' ? type : status === 'False' ? `Not${type}` : `${type}?`} tone={toneOf(type, status)} />
           <span>
-            {sentences[`${type} ${status}`]} {!isRepeated(type, message) && <span>{message}</span>}{' '}
+            {sentences[`${type} ${status}`]} {!isRepeated(type, message) && <span>{visibleText(message ?? '')}</span>}{' '}
             {reason && reason !== type && <span class="tag">{formatWords(reason)}</span>}
           </span>
           <span class="number dim">{lastTransitionTime && <Age ms={Date.parse(lastTransitionTime)} />}</span>

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Action, ActionResult, PlanCounts, RunFacts, RunRow } from '../../protocol/index.ts'
+import { actionEffects, emptyDestructionEffect } from '../parts/action-effects.ts'
 import { ActionForm, type Step } from '../parts/actions.tsx'
 import { Badge, PlanChanges } from '../parts/badge.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -101,7 +102,13 @@ function Deleted({
 
 type PlanRun = {
   readonly spec?: { readonly planMode?: string }
-  readonly status?: { readonly phase?: string; readonly message?: string; readonly plan?: PlanCounts & { readonly digest: string } }
+  readonly status?: {
+    readonly phase?: string
+    readonly message?: string
+    readonly plan?: PlanCounts & { readonly digest: string }
+    /** Whether the plan has changes. */
+    readonly changed?: boolean
+  }
 }
 
 function Planned({
@@ -138,21 +145,28 @@ function Planned({
         <Badge value={phase} /> {link} plans the destruction.
       </p>
     )
+  const isEmpty = !status?.plan || status.changed === false
   return (
     <>
       <p>
-        {status?.plan ? (
+        {status?.plan && !isEmpty ? (
           <>
             {link} would destroy {formatCount(status.plan.destroy, 'resource')}: <PlanChanges plan={status.plan} />
           </>
         ) : (
-          'There is nothing to destroy: only the Stack is deleted.'
+          <>{link} has found nothing to destroy.</>
         )}
       </p>
       <ActionForm
         action={action}
         target={{ kind: 'stacks', ...stack }}
-        shown={{ resourceVersion: version, ...(status?.plan && { digest: status.plan.digest, planRun: run.name }) }}
+        shown={{
+          resourceVersion: version,
+          ...(status?.plan ? { digest: status.plan.digest } : { nothingToDestroy: true }),
+          // No text is stored of a plan without changes.
+          ...(!isEmpty && { planRun: run.name }),
+        }}
+        effect={isEmpty ? emptyDestructionEffect : actionEffects.destroy}
         onStep={onStep}
         onClose={onClose}
       />

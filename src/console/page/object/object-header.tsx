@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { Badge } from '../parts/badge.tsx'
+import { visibleText } from '../parts/visible-text.ts'
 
 /** The name of an object with its state, and the sentence that explains it. */
 export function ObjectHeader({
@@ -27,7 +28,7 @@ export function ObjectHeader({
         {children}
       </header>
       <p class="lead" aria-live="polite">
-        {lead}
+        {visibleText(lead)}
       </p>
     </>
   )

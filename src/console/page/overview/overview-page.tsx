@@ -9,6 +9,7 @@ import { formatCount, formatNumber, formatWords } from '../parts/format.ts'
 import { lazy } from '../parts/lazy.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Age } from '../parts/time.tsx'
+import { visibleText } from '../parts/visible-text.ts'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
 
@@ -179,7 +180,7 @@ function Attention({ group: { kind, reason, message, count, sinceMs, stacks, fil
             )}
           </span>
         </p>
-        <p class="dim message">{message}</p>
+        <p class="dim message">{visibleText(message)}</p>
         <p class="names">
           {stacks.slice(0, namedStacks).map(({ namespace, name, plan }) => (
             <span key={`${namespace}/${name}`} class="name">

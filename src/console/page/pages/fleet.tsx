@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { Badge } from '../parts/badge.tsx'
 import { formatCount, formatDuration, formatNumber, formatSeconds } from '../parts/format.ts'
 import { Age, Nothing } from '../parts/time.tsx'
+import { visibleText } from '../parts/visible-text.ts'
 import { pathTo } from '../router.ts'
 import type { Column } from '../table/column.ts'
 import { type TableDefinition, TablePage } from '../table/table-page.tsx'
@@ -12,7 +13,8 @@ import { WorkerActions } from './worker-actions.tsx'
 type Conditioned = { readonly ready: boolean; readonly reason?: string; readonly message?: string }
 const readyCell = ({ ready, reason }: Conditioned) =>
   ready ? <Badge value="Ready" /> : <Badge value={reason ?? 'NotReady'} tone={reason === undefined ? 'idle' : 'attention'} />
-const messageCell = ({ message, ready }: Conditioned) => (message && !ready ? <span title={message}>{message}</span> : <Nothing />)
+const messageCell = ({ message, ready }: Conditioned) =>
+  message && !ready ? <span title={visibleText(message)}>{visibleText(message)}</span> : <Nothing />
 
 function count<Row>(id: keyof Row & string, label: string, options: Partial<Column<Row>> = {}): Column<Row> {
   const cell = (row: Row): ComponentChildren => {

@@ -2,6 +2,7 @@ import type { RunRow } from '../../protocol/index.ts'
 import { Badge, PlanChanges, Progress } from '../parts/badge.tsx'
 import { formatNumber, formatWords } from '../parts/format.ts'
 import { Age, Duration, Nothing } from '../parts/time.tsx'
+import { visibleText } from '../parts/visible-text.ts'
 import { pathTo } from '../router.ts'
 import type { Column } from '../table/column.ts'
 import { type TableDefinition, TablePage } from '../table/table-page.tsx'
@@ -15,8 +16,8 @@ export const RunLink = ({ namespace, name }: { readonly namespace: string; reado
 
 const StackOfRun = ({ namespace, stack }: RunRow) => <a href={pathTo(['stacks', namespace, stack])}>{stack}</a>
 const Message = ({ message, reason }: RunRow) => {
-  const text = message ?? reason
-  return text === undefined ? <Nothing /> : <span title={text}>{text}</span>
+  const text = visibleText(message ?? reason ?? '')
+  return text === '' ? <Nothing /> : <span title={text}>{text}</span>
 }
 
 const name: Column<RunRow> = { id: 'name', label: 'Run', width: 'minmax(204px, 2fr)', sort: 'key', cell: RunLink }
@@ -34,7 +35,7 @@ const card = (row: RunRow) => (
       <Badge value={row.phase} />
     </span>
     <span class="card-line dim">
-      <span class="clip">{row.message ?? row.reason ?? formatWords(row.trigger)}</span>
+      <span class="clip">{visibleText(row.message ?? row.reason ?? formatWords(row.trigger))}</span>
       {row.plan && <PlanChanges plan={row.plan} />}
     </span>
     <span class="card-line dim">

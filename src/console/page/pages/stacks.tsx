@@ -2,6 +2,7 @@ import type { StackRow } from '../../protocol/index.ts'
 import { Badge, isSuspendedToo, PlanChanges, Progress } from '../parts/badge.tsx'
 import { formatNumber } from '../parts/format.ts'
 import { Age, Nothing, Until } from '../parts/time.tsx'
+import { visibleText } from '../parts/visible-text.ts'
 import { pathTo } from '../router.ts'
 import { BulkActions } from '../table/bulk-actions.tsx'
 import { type TableDefinition, TablePage } from '../table/table-page.tsx'
@@ -33,7 +34,7 @@ const definition: TableDefinition<'stacks'> = {
               <Progress {...row.progress} /> {row.phase}
             </>
           ) : (
-            <span title={row.message}>{row.message}</span>
+            <span title={visibleText(row.message)}>{visibleText(row.message)}</span>
           )}
         </>
       ),
@@ -88,7 +89,7 @@ const definition: TableDefinition<'stacks'> = {
         <Badge value={row.state} />
       </span>
       <span class="card-line dim">
-        <span class="clip">{row.message}</span>
+        <span class="clip">{visibleText(row.message)}</span>
         {row.plan && <PlanChanges plan={row.plan} />}
       </span>
       <span class="card-line dim">

@@ -7,7 +7,7 @@ export const actionEffects: Readonly<Record<ActionName, string>> = {
   'plan-destroy': 'Plans the destruction and shows what would be destroyed; the real infrastructure stays as it is.',
   refresh: 'Reads the real infrastructure and corrects the stored state and the outputs; the real infrastructure stays as it is.',
   approve: 'Executes this plan: the real infrastructure changes as the plan shows.',
-  reject: 'Rejects this plan for good, until a change or a request makes another one; the real infrastructure stays as it is.',
+  reject: 'This plan is never applied; a change or a request makes a new one. The real infrastructure stays as it is.',
   cancel: 'Stops the engine of the active Run; what it has changed in the real infrastructure until then stays changed.',
   suspend:
     'No Run starts until the Stack is resumed, neither for a change nor for drift; an active Run continues, and the real infrastructure stays as it is.',
@@ -19,3 +19,6 @@ export const actionEffects: Readonly<Record<ActionName, string>> = {
   cordon: 'The worker gets no further Run, and finishes those that it has; the real infrastructure stays as it is.',
   uncordon: 'The worker gets Runs again; the real infrastructure stays as it is until one changes it.',
 }
+
+/** Of a destruction whose plan has nothing. */
+export const emptyDestructionEffect = 'Deletes the Stack; the real infrastructure stays as it is.'

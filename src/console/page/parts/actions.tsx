@@ -20,7 +20,7 @@ import { SignInAgain } from './sign-in-again.tsx'
 export type Target = { readonly kind: 'stacks' | 'runs' | 'workers'; readonly namespace?: string; readonly name: string }
 
 /** What the user has seen of the object: an approval is of exactly this. `planRun` has made the plan. */
-export type Shown = Pick<ActionRequest, 'digest' | 'resourceVersion' | 'version' | 'currentVersion'> & {
+export type Shown = Pick<ActionRequest, 'digest' | 'nothingToDestroy' | 'resourceVersion' | 'version' | 'currentVersion'> & {
   readonly planRun?: string | undefined
 }
 
@@ -122,12 +122,15 @@ export function ActionForm({
   action,
   target,
   shown,
+  effect = actionEffects[action.name],
   onClose,
   onStep,
 }: {
   readonly action: Action
   readonly target: Target
   readonly shown: Shown
+  /** A sentence for the user who confirms it. */
+  readonly effect?: string
   readonly onClose: () => void
   /** Called with where it is: of a destruction the object may disappear before the server has answered. */
   readonly onStep?: (kind: Step['kind']) => void
@@ -156,7 +159,7 @@ export function ActionForm({
       ...(isDecision && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
       ...(action.name === 'reject' && reason.trim() !== '' && { reason }),
       // The plan of a destruction changes the status of its Stack, and so its version, after it was shown.
-      ...(isDestructive && { digest: seen.digest, resourceVersion: shown.resourceVersion }),
+      ...(isDestructive && { digest: seen.digest, nothingToDestroy: seen.nothingToDestroy, resourceVersion: shown.resourceVersion }),
       ...(action.name === 'rollback' && { version: seen.version, currentVersion: seen.currentVersion }),
       ...(isDestructive && { confirmation }),
     }
@@ -184,7 +187,7 @@ export function ActionForm({
       {hasPlan && (
         <PlanText namespace={namespace ?? ''} runName={seen.planRun ?? ''} digest={seen.digest ?? ''} onShown={() => setPlanShown(true)} />
       )}
-      <p>{actionEffects[action.name]}</p>
+      {step.kind !== 'done' && <p>{effect}</p>}
       {action.name === 'approve' && seen.digest !== undefined && (
         <p>
           Exactly the plan with digest <code>{shortDigest(seen.digest)}</code>: no other plan is approved.

@@ -7,6 +7,7 @@ import { type ChartDefinition, ChartList } from '../parts/chart.tsx'
 import { Command } from '../parts/command.tsx'
 import { formatNumber } from '../parts/format.ts'
 import { Age } from '../parts/time.tsx'
+import { visibleText } from '../parts/visible-text.ts'
 import { navigate, pathTo, route } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
 import { scalingReason } from './scaling-text.ts'
@@ -47,7 +48,7 @@ export function PoolPage({ name }: { readonly name: string }) {
         {row.ready ? <Badge value="Ready" /> : <Badge value={row.reason ?? 'NotReady'} tone="attention" />}
       </header>
       <p class="lead" aria-live="polite">
-        {status.problem ?? (row.ready ? '' : row.message)}
+        {visibleText(status.problem ?? (row.ready ? '' : (row.message ?? '')))}
       </p>
       <div class="columns">
         <section class="panel" aria-labelledby="facts-title">

@@ -5,6 +5,7 @@ import { Badge, PlanChanges } from '../parts/badge.tsx'
 import { Command } from '../parts/command.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { formatCount, formatNumber } from '../parts/format.ts'
+import { visibleText } from '../parts/visible-text.ts'
 import { request } from '../request.ts'
 import { type BulkAction, bulkLabels } from './bulk-actions.tsx'
 
@@ -133,7 +134,7 @@ function ResultList({ results, most }: { readonly results: BulkResult['results']
             <span class="clip" title={key}>
               {key}
             </span>
-            <span>{message}</span>
+            <span>{visibleText(message)}</span>
             <Badge value={ok ? 'Done' : 'Failed'} tone={ok ? 'good' : 'bad'} />
           </li>
         ))}

@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Stack } from '../../../api/index.ts'
 import { StatusError } from '../../../kubernetes/object/index.ts'
@@ -39,6 +39,14 @@ test('a text is read as the API server reads it', () => {
   deepEqual(parseStackYaml(shown, { namespace: 'b', name: 'a' }).object?.spec.variables, variables)
   const written = text.replace('spec:', 'spec:\n  suspend: yes')
   equal(parseStackYaml(written, { namespace: 'b', name: 'a' }).object?.spec.suspend, true)
+})
+
+test('text that reverses is quoted, in the YAML and so in its differences, and stays the same', () => {
+  const variables = { image: 'a\u202egnp.exe', motd: 'one\r\ntwo\u2028' }
+  const shown = stackYaml({ ...stack, spec: { ...stack.spec, variables } })
+  match(shown, /image: "a\\u202egnp\.exe"/)
+  doesNotMatch(shown, /[\u202e\r\u2028]/)
+  deepEqual(parseStackYaml(shown, { namespace: 'b', name: 'a' }).object?.spec.variables, variables)
 })
 
 test('a hostile text neither blocks the server nor fails it', () => {

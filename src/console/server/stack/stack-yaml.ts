@@ -1,7 +1,7 @@
-import { type Document, isMap, isSeq, LineCounter, parseDocument, stringify } from 'yaml'
+import { type Document, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
 import { type Stack, stackResource } from '../../../api/index.ts'
 import { isJsonObject, type KubeObject, type Status } from '../../../kubernetes/object/index.ts'
-import { parseUntrustedYaml, YamlError } from '../../../kubernetes/util/index.ts'
+import { parseUntrustedYaml, stringifyYaml, YamlError } from '../../../kubernetes/util/index.ts'
 import type { YamlProblem } from '../../protocol/index.ts'
 
 /** What users write of a Stack: without its status, and without what only the server sets. */
@@ -15,7 +15,7 @@ export function stackYaml({ metadata, spec }: Pick<Stack, 'metadata' | 'spec'>):
     ...(finalizers && finalizers.length > 0 && { finalizers }),
     ...(ownerReferences && ownerReferences.length > 0 && { ownerReferences }),
   }
-  return stringify({ apiVersion, kind, metadata: written, spec }, { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' })
+  return stringifyYaml({ apiVersion, kind, metadata: written, spec }, { compat: 'yaml-1.1' })
 }
 
 export type StackName = { readonly namespace: string; readonly name: string }

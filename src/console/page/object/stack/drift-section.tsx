@@ -2,6 +2,7 @@ import { Badge, PlanChanges } from '../../parts/badge.tsx'
 import { Command } from '../../parts/command.tsx'
 import { StoredPlanText } from '../../parts/plan-text.tsx'
 import { Age, Until } from '../../parts/time.tsx'
+import { visibleText } from '../../parts/visible-text.ts'
 import { pathTo } from '../../router.ts'
 import { conditionsOf } from '../conditions.tsx'
 import { Facts } from '../facts.tsx'
@@ -28,7 +29,8 @@ export function DriftSection({ namespace, name, row, object, runs }: SectionProp
       <section class="panel" aria-labelledby="drift-title">
         <h2 id="drift-title">Drift</h2>
         <p>
-          <Badge value={label} tone={tone} /> {drifted?.message ?? 'The resources have not been compared since they were applied.'}
+          <Badge value={label} tone={tone} />{' '}
+          {visibleText(drifted?.message ?? 'The resources have not been compared since they were applied.')}
         </p>
         <Facts
           facts={[

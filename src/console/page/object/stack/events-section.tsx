@@ -3,6 +3,7 @@ import { Badge } from '../../parts/badge.tsx'
 import { Command } from '../../parts/command.tsx'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
 import { Age } from '../../parts/time.tsx'
+import { visibleText } from '../../parts/visible-text.ts'
 import type { SectionProps } from './section-props.ts'
 
 export function EventsSection(props: SectionProps) {
@@ -22,7 +23,7 @@ export function EventsSection(props: SectionProps) {
                 <li key={key}>
                   <Badge value={reason} tone={type === 'Warning' ? 'attention' : 'idle'} />
                   <span>
-                    {message}
+                    {visibleText(message)}
                     {count > 1 && (
                       <span class="dim">
                         {' '}

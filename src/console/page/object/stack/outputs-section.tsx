@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { StackOutput, StackOutputs } from '../../../protocol/index.ts'
 import { Command } from '../../parts/command.tsx'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
+import { visibleText } from '../../parts/visible-text.ts'
 import { request } from '../../request.ts'
 import type { SectionProps } from './section-props.ts'
 import { Value } from './value.tsx'
@@ -19,7 +20,7 @@ export function OutputsSection(props: SectionProps) {
             <ul class="plain rows values">
               {outputs.map(output => (
                 <li key={output.name}>
-                  <code>{output.name}</code>
+                  <code>{visibleText(output.name)}</code>
                   {output.isSensitive ? <Sensitive path={stackPath(props, 'outputs')} output={output} /> : <Value shown={output} />}
                 </li>
               ))}

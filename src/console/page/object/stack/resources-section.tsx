@@ -5,6 +5,7 @@ import { formatCount, formatNumber } from '../../parts/format.ts'
 import { Notice } from '../../parts/notice.tsx'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
 import { Age } from '../../parts/time.tsx'
+import { visibleText } from '../../parts/visible-text.ts'
 import { pathTo } from '../../router.ts'
 import type { SectionProps } from './section-props.ts'
 
@@ -58,7 +59,7 @@ export function ResourcesSection(props: SectionProps) {
             <ul class="plain">
               {pending.map(({ type, address }) => (
                 <li key={address}>
-                  {type} <code>{address}</code>
+                  {type} <code>{visibleText(address)}</code>
                 </li>
               ))}
             </ul>
@@ -76,7 +77,7 @@ export function ResourcesSection(props: SectionProps) {
         <ul class="plain rows resources">
           {matching.slice(0, maxShown).map(({ address, provider }) => (
             <li key={address}>
-              <code>{address}</code>
+              <code>{visibleText(address)}</code>
               <span class="dim">{provider}</span>
             </li>
           ))}

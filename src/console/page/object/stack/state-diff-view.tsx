@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { AttributeChange, StateDiff } from '../../../protocol/index.ts'
 import { formatCount, formatNumber } from '../../parts/format.ts'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
+import { visibleText } from '../../parts/visible-text.ts'
 import { Value } from './value.tsx'
 
 const signs = { added: ['+', 'good'], removed: ['−', 'bad'], changed: ['~', 'attention'] } as const
@@ -39,7 +40,7 @@ export function StateDiffView({
                     <span class="hidden">{change}</span>
                   </span>
                   <span>
-                    <code>{address}</code>
+                    <code>{visibleText(address)}</code>
                     <Attributes changes={attributes} />
                     {moreAttributes > 0 && <p class="hint">{formatCount(moreAttributes, 'more attribute')}.</p>}
                   </span>
@@ -77,7 +78,7 @@ function Attributes({ changes }: { readonly changes: readonly AttributeChange[] 
     <ul class="plain attributes">
       {changes.map(({ path, from, to }) => (
         <li key={path}>
-          <code>{path}</code>{' '}
+          <code>{visibleText(path)}</code>{' '}
           {isHidden(from) && isHidden(to) ? (
             <span class="dim">{from === undefined ? 'is new' : to === undefined ? 'is gone' : 'changed'}</span>
           ) : (

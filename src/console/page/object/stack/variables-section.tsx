@@ -1,5 +1,6 @@
 import type { StackVariable, StackVariables, VariableSource } from '../../../protocol/index.ts'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
+import { visibleText } from '../../parts/visible-text.ts'
 import { pathTo } from '../../router.ts'
 import type { SectionProps } from './section-props.ts'
 import { Value } from './value.tsx'
@@ -47,8 +48,12 @@ function Variable({
 }) {
   return (
     <li class={overriddenBy === undefined ? '' : 'overridden'}>
-      {name === undefined ? <span>{source.kind === 'Stack' ? 'its other outputs' : 'all its keys'}</span> : <code>{name}</code>}
-      <span>{problem === undefined ? <Value shown={content} /> : <span class="dim">{problem}</span>}</span>
+      {name === undefined ? (
+        <span>{source.kind === 'Stack' ? 'its other outputs' : 'all its keys'}</span>
+      ) : (
+        <code>{visibleText(name)}</code>
+      )}
+      <span>{problem === undefined ? <Value shown={content} /> : <span class="dim">{visibleText(problem)}</span>}</span>
       <span class="dim">
         <Source source={source} namespace={namespace} />
         <br />

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { StackYaml, YamlProblem, YamlRequest, YamlResult } from '../../../protocol/index.ts'
 import { Command } from '../../parts/command.tsx'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
+import { visibleText } from '../../parts/visible-text.ts'
 import { request } from '../../request.ts'
 import { currentSession } from '../../session.ts'
 import type { SectionProps } from './section-props.ts'
@@ -115,7 +116,7 @@ function Editor({ shown, onReload, ...props }: SectionProps & { readonly shown: 
                   Line {line}
                 </button>
               )}{' '}
-              {field !== undefined && <code>{field}</code>} {message}
+              {field !== undefined && <code>{visibleText(field)}</code>} {visibleText(message)}
             </li>
           ))}
         </ul>
