@@ -272,9 +272,10 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
         ...{ firstTimestamp: new Date().toISOString(), lastTimestamp: new Date().toISOString() },
       },
     })
+    const tab = await page.context().newPage()
     const open = async (section: string, heading: string) => {
-      await page.goto(`${consoleUrl}stacks/a/reversed/${section}`)
-      return page.locator('section.panel', { has: page.getByRole('heading', { name: heading, exact: true }) })
+      await tab.goto(`${consoleUrl}stacks/a/reversed/${section}`)
+      return tab.locator('section.panel', { has: tab.getByRole('heading', { name: heading, exact: true }) })
     }
     const overview = await open('', 'Conditions')
     await overview.getByText(seen).waitFor()
@@ -285,8 +286,10 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     const yaml = await editor.inputValue()
     match(yaml, /image: "a\\u202egnp\.exe"/)
     await editor.fill(yaml.replace('image: ', 'copy: "\u202ex"\n    image: '))
-    await page.getByRole('button', { name: 'Validate' }).click()
-    await page.getByLabel('Changes').locator('.good', { hasText: 'copy: "\\u202ex"' }).waitFor()
+    await tab.getByRole('button', { name: 'Validate' }).click()
+    await tab.getByLabel('Changes').locator('.good', { hasText: 'copy: "\\u202ex"' }).waitFor()
+    await tab.close()
+    await stacks.delete('reversed', { namespace: 'a' })
   })
 
   test('an answer of the provider that this browser has not asked for signs no one in', async () => {

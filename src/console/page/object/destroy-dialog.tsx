@@ -34,7 +34,8 @@ export function DestroyDialog({
   const [known, setKnown] = useState<ReadonlySet<string>>()
   const [problem, setProblem] = useState('')
   const [step, setStep] = useState<Step['kind']>('confirm')
-  const planned = known && runs.find(({ key, type }) => type === 'Plan' && !known.has(key))
+  // The first one: the deletion may plan again, and the dialog keeps what was confirmed.
+  const planned = known && runs.findLast(({ key, type }) => type === 'Plan' && !known.has(key))
   const plan = async () => {
     const before = new Set(runs.map(({ key }) => key))
     setProblem('')
