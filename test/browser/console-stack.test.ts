@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
 import type { StackSpec } from '../../src/api/index.ts'
 import { stackSections } from '../../src/console/protocol/index.ts'
 import { checkLooks } from '../support/axe.ts'
@@ -74,6 +74,55 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     await volume.locator('summary').click()
     await volume.getByText('+ input').waitFor({ state: 'hidden' })
     match((await plan.textContent()) ?? '', /Plan: 2 to add, 0 to change, 0 to destroy/)
+  })
+
+  /** Scrolls the plan to the end of its longest line. */
+  const longestLine = (plan: Locator) =>
+    plan.evaluate(async element => {
+      const lines = [...element.querySelectorAll('pre > span')]
+      const longest = lines.reduce((a, b) => ((b.textContent ?? '').length > (a.textContent ?? '').length ? b : a))
+      const text = longest.firstChild as Text
+      longest.scrollIntoView({ block: 'center' })
+      element.scrollLeft = element.scrollWidth
+      await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+      const last = document.createRange()
+      const end = text.data.trimEnd().length
+      last.setStart(text, end - 1)
+      last.setEnd(text, end)
+      const { x, y, width, height } = last.getBoundingClientRect()
+      return {
+        characters: end,
+        endIsSeen: document.elementFromPoint(x + width / 2, y + height / 2) === longest,
+        isSideways: element.scrollWidth > element.clientWidth,
+      }
+    })
+
+  test('every line of a plan is readable to its end, on a desk and on a phone, in its dialogs too', async () => {
+    const widths = [
+      { width: 1280, isWrapped: false },
+      { width: 360, isWrapped: true },
+    ]
+    for (const { width, isWrapped } of widths) {
+      await page.setViewportSize({ width, height: 860 })
+      await open('database')
+      for (const action of [undefined, 'Approve the plan', 'Reject the plan']) {
+        if (action !== undefined) await page.getByRole('button', { name: action, exact: true }).click()
+        const scope = action === undefined ? panel('Plan that awaits approval') : page.getByRole('dialog')
+        const plan = scope.getByRole('region', { name: 'Plan', exact: true })
+        await plan.getByText('terraform_data.volume will be created').waitFor()
+        for (const wraps of [isWrapped, !isWrapped, isWrapped]) {
+          const what = `${width} px, ${action ?? 'the page'}, ${wraps ? 'wrapped' : 'not wrapped'}`
+          const button = scope.getByRole('button', { name: 'Wrap the lines of the plan' })
+          if ((await button.getAttribute('aria-pressed')) !== String(wraps)) await button.click()
+          const { characters, ...found } = await longestLine(plan)
+          ok(characters > 300, `${characters} characters`)
+          deepEqual(found, { endIsSeen: true, isSideways: !wraps }, what)
+        }
+        if (action !== undefined) await page.keyboard.press('Escape')
+      }
+      await page.evaluate(() => localStorage.removeItem('oarlock.plan.wrap'))
+    }
+    await page.setViewportSize({ width: 1280, height: 860 })
   })
 
   test('a sensitive output is shown when it is asked for, and hidden again', async () => {
