@@ -108,7 +108,7 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
       for (const action of [undefined, 'Approve the plan', 'Reject the plan']) {
         if (action !== undefined) await page.getByRole('button', { name: action, exact: true }).click()
         const scope = action === undefined ? panel('Plan that awaits approval') : page.getByRole('dialog')
-        const plan = scope.getByRole('region', { name: 'Plan', exact: true })
+        const plan = scope.getByRole('region', { name: 'Text of the plan' })
         await plan.getByText('terraform_data.volume will be created').waitFor()
         for (const wraps of [isWrapped, !isWrapped, isWrapped]) {
           const what = `${width} px, ${action ?? 'the page'}, ${wraps ? 'wrapped' : 'not wrapped'}`
@@ -163,6 +163,22 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     const marker = difference.locator('li', { hasText: 'input.value.marker' }).last()
     await marker.getByText('one').waitFor()
     await marker.getByText('two').waitFor()
+  })
+
+  test('a phone shows the comparison that is chosen', async () => {
+    await page.setViewportSize({ width: 360, height: 500 })
+    await open('network', 'state')
+    await page
+      .getByRole('button', { name: /^Changes of version/ })
+      .first()
+      .click()
+    await page.getByText(/^Version \d+ to version \d+\. /).waitFor()
+    const heading = page.getByRole('heading', { name: 'Difference' })
+    ok(await heading.evaluate(element => element === document.activeElement))
+    const { y = 0, height = 0 } = (await heading.boundingBox()) ?? {}
+    const navigation = (await page.getByRole('navigation', { name: 'Main pages' }).boundingBox())?.y ?? 0
+    ok(y > 0 && y + height < navigation, `${y} px to ${y + height} px of ${navigation} px`)
+    await page.setViewportSize({ width: 1280, height: 860 })
   })
 
   test('a comparison ends when its part of the page is left', async () => {

@@ -111,7 +111,7 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
               ['Peak memory', isSampled && formatBytes(usage.peakMemoryBytes)],
               ['Peak processes', isSampled && formatNumber(usage.peakPids)],
               ['Peak disk', usage?.peakDiskBytes === undefined ? undefined : formatBytes(usage.peakDiskBytes)],
-              ['Memory', isolation && !isSampled && 'not measured: its programs ended before the first sample'],
+              ['Memory', hasEnded && isolation && !isSampled && 'not measured: its programs ended before the first sample'],
               ['Isolation', isolation && `${isolation.level}, network ${isolation.network}`],
             ]}
           />
