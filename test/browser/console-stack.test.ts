@@ -224,6 +224,34 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     await panel('What differs').getByText('data.theme: "light" → "dark"').waitFor()
   })
 
+  test('the dialog of a requested plan leads to its Run, which shows the plan, as that of an Apply does', async () => {
+    await open('web')
+    await page.getByRole('button', { name: 'Plan', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    const release = Promise.withResolvers<void>()
+    await page.route('**/console/api/actions', async route => {
+      await release.promise
+      await route.continue()
+    })
+    await dialog.locator('button[type=submit]').click()
+    const running = dialog.getByRole('button', { name: 'Requesting…' })
+    ok(await running.isDisabled())
+    const colors = () => running.evaluate(element => [getComputedStyle(element).color, getComputedStyle(element).backgroundColor])
+    await running.hover({ force: true })
+    const hovered = await colors()
+    await page.mouse.move(0, 0)
+    deepEqual(hovered, await colors())
+    release.resolve()
+    await dialog.getByText('stack/web: plan requested').waitFor()
+    await dialog.getByRole('link', { name: /^web-[0-9a-f]+-3$/ }).click()
+    await page.waitForURL(/\/runs\/shop\/web-[0-9a-f]+-3$/)
+    await page.unroute('**/console/api/actions')
+    const plan = page.getByRole('region', { name: 'Text of the plan' })
+    await plan.getByText('data.theme: "light" → "dark"').waitFor()
+    await page.goto(`${fleet.url}runs/shop/${fleet.firstRun}`)
+    await plan.getByText('terraform_data.subnet[0] will be created').waitFor()
+  })
+
   test('YAML: an error of the server is at its line, and what it accepts is shown and then applied', async () => {
     await open('app', 'yaml')
     const editor = page.getByRole('textbox', { name: /^YAML of/ })

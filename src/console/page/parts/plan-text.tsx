@@ -101,7 +101,7 @@ function Blocks({ plan: { text, engine } }: { readonly plan: StoredPlan }) {
         </button>
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-      <section class={`plan-text ${wraps ? 'wrapped' : ''}`} aria-label="Plan" tabIndex={0}>
+      <section class={`plan-text ${wraps ? 'wrapped' : ''}`} aria-label="Text of the plan" tabIndex={0}>
         {blocks.map((block, index) =>
           block.title === undefined ? (
             <Lines key={index} {...block} />
