@@ -314,7 +314,12 @@ describe('the console', { timeout: 120_000 }, () => {
   test('actions are carried out, those on many only if as many match as the user has seen', async () => {
     const run = await admin.send('POST', 'actions', { action: 'plan', namespace: 'b', name: 'one' })
     equal(run.status, 200)
-    match(((await run.json()) as { message: string }).message, /stack\/one: plan requested/)
+    const { message, request } = (await run.json()) as { message: string; request: string }
+    match(message, /stack\/one: plan requested/)
+    equal(
+      (await client.resource(stackResource).get('one', { namespace: 'b' })).metadata.annotations?.['oarlock.dev/requested-run'],
+      request,
+    )
     equal((await admin.send('POST', 'bulk', { action: 'suspend', filter: 'namespace:b', expected: 7 })).status, 409)
     const bulk = await admin.send('POST', 'bulk', { action: 'suspend', filter: 'namespace:b', expected: 2 })
     deepEqual(

@@ -236,6 +236,22 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
     await page.waitForURL(`${console_.url}stacks/${name.replace(/-1$/, '')}`)
   })
 
+  test('Recent Runs do not cut the number of a Run, and the message of a Stack has the free width', async () => {
+    const isCut = (cells: Locator) =>
+      cells.evaluateAll(all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length)
+    console_.projections.tables.runs.set({ ...runRowOf(0, Date.now()), type: 'Destroy', epoch: 1_234 })
+    await page.goto(console_.url)
+    const runs = page.locator('.run-list')
+    await runs.getByText('Destroy #1234').waitFor()
+    equal(await isCut(runs.locator('.row-link')), 0)
+    const columns = runs.locator('tr > :nth-child(3)')
+    equal(new Set(await columns.evaluateAll(all => all.map(cell => cell.getBoundingClientRect().left))).size, 1)
+    console_.projections.tables.runs.set(runRowOf(0, Date.now()))
+    await open('stacks?filter=state:ready')
+    const message = await page.locator('tbody td', { hasText: 'Applied: 3 added, 0 changed, 0 destroyed' }).first().boundingBox()
+    ok(message && message.width > 400, `${message?.width} px`)
+  })
+
   test('a table is not higher than its rows, and a phone shows whether a Run plans or applies', async () => {
     await open('runs?filter=name:service-00001-1')
     const box = await page.locator('.table-scroll').boundingBox()

@@ -3,7 +3,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
 import { type Run, runResource, stackResource } from '../../src/api/index.ts'
 import { namespaceResource } from '../../src/kubernetes/client/index.ts'
 import { checkLooks, violationsOf } from '../support/axe.ts'
@@ -77,6 +77,13 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.goto(`${base()}/console/runs/a/${metadata.name}${hash}`)
     await page.locator('.log-line').first().waitFor()
   }
+  /** Whether the user sees the middle of the element. */
+  const isOnScreen = (locator: Locator) =>
+    locator.evaluate(element => {
+      const { left, top, width, height } = element.getBoundingClientRect()
+      const x = left + Math.min(width, innerWidth - left) / 2
+      return element.contains(document.elementFromPoint(x, top + height / 2))
+    })
   const shownLines = () => page.locator('.log-line .log-text').allTextContents()
 
   test('shows the phases with durations, what the Run has used, and its log as text', async () => {
@@ -106,6 +113,8 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     const run = await runIn('live', ['Applying'])
     await open(run)
     await page.getByText(/lines, live/).waitFor()
+    await page.locator('.facts dt', { hasText: 'Isolation' }).waitFor()
+    equal(await page.getByText(/^not measured/).count(), 0)
     for (let time = 0; time < 2; time++) {
       const before = await lineCount()
       proxy.cut()
@@ -206,16 +215,17 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.getByText(/^100,0\d\d lines$/).waitFor()
     const target = page.locator('.log-line.target')
     await target.waitFor()
+    await eventually(async () => await isOnScreen(target), 'the line on the screen')
     const placePx = async () => ((await target.boundingBox())?.y ?? 0) - ((await page.locator('.log').boundingBox())?.y ?? 0)
     const beforePx = await placePx()
     ok((await layout()).sidewaysPx > 0)
-    await page.getByRole('button', { name: 'Wrap', pressed: false }).click()
+    await page.getByRole('button', { name: 'Wrap', exact: true, pressed: false }).click()
     await page.locator('.log.wrapped').waitFor()
     // All lines above it have more rows now.
     ok(Math.abs((await placePx()) - beforePx) < 2, `${beforePx} px before, ${await placePx()} px after`)
     equal((await layout()).sidewaysPx, 0)
     await open(run, '#L77777')
-    await page.getByRole('button', { name: 'Wrap', pressed: true }).waitFor()
+    await page.getByRole('button', { name: 'Wrap', exact: true, pressed: true }).waitFor()
     await target.waitFor()
     equal(await target.locator('.log-number').textContent(), '77777')
     const [log, line] = [await page.locator('.log').boundingBox(), await target.boundingBox()]
@@ -225,7 +235,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.locator('.log-line', { hasText: 'line 100000 of many' }).waitFor()
     deepEqual(await layout(), { rowsTooMany: 0, belowPx: 0, sidewaysPx: 0 })
     ok((await page.locator('.log-line').count()) < 60)
-    await page.getByRole('button', { name: 'Wrap' }).click()
+    await page.getByRole('button', { name: 'Wrap', exact: true }).click()
     await page.setViewportSize({ width: 1280, height: 900 })
   })
 
@@ -233,13 +243,13 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await open(await runIn('long', ['Succeeded']))
     const line = page.locator('.log-line', { hasText: 'xxxxx' }).first()
     await line.getByText(/… 14,\d{3} more characters: wrap lines to read them$/).waitFor()
-    await page.getByRole('button', { name: 'Wrap' }).click()
+    await page.getByRole('button', { name: 'Wrap', exact: true }).click()
     await line.getByText('line cut at 16 KiB').waitFor()
     equal(await line.getByText('more characters').count(), 0)
     await page.locator('.log').evaluate(element => element.scrollTo({ top: element.scrollHeight }))
     await page.locator('.log-line', { hasText: 'after' }).waitFor()
     deepEqual(await layout(), { rowsTooMany: 0, belowPx: 0, sidewaysPx: 0 })
-    await page.getByRole('button', { name: 'Wrap' }).click()
+    await page.getByRole('button', { name: 'Wrap', exact: true }).click()
   })
 
   test('the attempts at the same work lead to each other', async () => {

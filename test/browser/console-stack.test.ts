@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
 import type { StackSpec } from '../../src/api/index.ts'
 import { stackSections } from '../../src/console/protocol/index.ts'
 import { checkLooks } from '../support/axe.ts'
@@ -76,6 +76,55 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     match((await plan.textContent()) ?? '', /Plan: 2 to add, 0 to change, 0 to destroy/)
   })
 
+  /** Scrolls the plan to the end of its longest line. */
+  const longestLine = (plan: Locator) =>
+    plan.evaluate(async element => {
+      const lines = [...element.querySelectorAll('pre > span')]
+      const longest = lines.reduce((a, b) => ((b.textContent ?? '').length > (a.textContent ?? '').length ? b : a))
+      const text = longest.firstChild as Text
+      longest.scrollIntoView({ block: 'center' })
+      element.scrollLeft = element.scrollWidth
+      await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+      const last = document.createRange()
+      const end = text.data.trimEnd().length
+      last.setStart(text, end - 1)
+      last.setEnd(text, end)
+      const { x, y, width, height } = last.getBoundingClientRect()
+      return {
+        characters: end,
+        endIsSeen: document.elementFromPoint(x + width / 2, y + height / 2) === longest,
+        isSideways: element.scrollWidth > element.clientWidth,
+      }
+    })
+
+  test('every line of a plan is readable to its end, on a desk and on a phone, in its dialogs too', async () => {
+    const widths = [
+      { width: 1280, isWrapped: false },
+      { width: 360, isWrapped: true },
+    ]
+    for (const { width, isWrapped } of widths) {
+      await page.setViewportSize({ width, height: 860 })
+      await open('database')
+      for (const action of [undefined, 'Approve the plan', 'Reject the plan']) {
+        if (action !== undefined) await page.getByRole('button', { name: action, exact: true }).click()
+        const scope = action === undefined ? panel('Plan that awaits approval') : page.getByRole('dialog')
+        const plan = scope.getByRole('region', { name: 'Text of the plan' })
+        await plan.getByText('terraform_data.volume will be created').waitFor()
+        for (const wraps of [isWrapped, !isWrapped, isWrapped]) {
+          const what = `${width} px, ${action ?? 'the page'}, ${wraps ? 'wrapped' : 'not wrapped'}`
+          const button = scope.getByRole('button', { name: 'Wrap the lines of the plan' })
+          if ((await button.getAttribute('aria-pressed')) !== String(wraps)) await button.click()
+          const { characters, ...found } = await longestLine(plan)
+          ok(characters > 300, `${characters} characters`)
+          deepEqual(found, { endIsSeen: true, isSideways: !wraps }, what)
+        }
+        if (action !== undefined) await page.keyboard.press('Escape')
+      }
+      await page.evaluate(() => localStorage.removeItem('oarlock.plan.wrap'))
+    }
+    await page.setViewportSize({ width: 1280, height: 860 })
+  })
+
   test('a sensitive output is shown when it is asked for, and hidden again', async () => {
     await open('network', 'outputs')
     const outputs = panel('Outputs')
@@ -114,6 +163,22 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     const marker = difference.locator('li', { hasText: 'input.value.marker' }).last()
     await marker.getByText('one').waitFor()
     await marker.getByText('two').waitFor()
+  })
+
+  test('a phone shows the comparison that is chosen', async () => {
+    await page.setViewportSize({ width: 360, height: 500 })
+    await open('network', 'state')
+    await page
+      .getByRole('button', { name: /^Changes of version/ })
+      .first()
+      .click()
+    await page.getByText(/^Version \d+ to version \d+\. /).waitFor()
+    const heading = page.getByRole('heading', { name: 'Difference' })
+    ok(await heading.evaluate(element => element === document.activeElement))
+    const { y = 0, height = 0 } = (await heading.boundingBox()) ?? {}
+    const navigation = (await page.getByRole('navigation', { name: 'Main pages' }).boundingBox())?.y ?? 0
+    ok(y > 0 && y + height < navigation, `${y} px to ${y + height} px of ${navigation} px`)
+    await page.setViewportSize({ width: 1280, height: 860 })
   })
 
   test('a comparison ends when its part of the page is left', async () => {
@@ -157,6 +222,34 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
   test('drift is shown with what differs', async () => {
     await open('web', 'drift')
     await panel('What differs').getByText('data.theme: "light" → "dark"').waitFor()
+  })
+
+  test('the dialog of a requested plan leads to its Run, which shows the plan, as that of an Apply does', async () => {
+    await open('web')
+    await page.getByRole('button', { name: 'Plan', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    const release = Promise.withResolvers<void>()
+    await page.route('**/console/api/actions', async route => {
+      await release.promise
+      await route.continue()
+    })
+    await dialog.locator('button[type=submit]').click()
+    const running = dialog.getByRole('button', { name: 'Requesting…' })
+    ok(await running.isDisabled())
+    const colors = () => running.evaluate(element => [getComputedStyle(element).color, getComputedStyle(element).backgroundColor])
+    await running.hover({ force: true })
+    const hovered = await colors()
+    await page.mouse.move(0, 0)
+    deepEqual(hovered, await colors())
+    release.resolve()
+    await dialog.getByText('stack/web: plan requested').waitFor()
+    await dialog.getByRole('link', { name: /^web-[0-9a-f]+-3$/ }).click()
+    await page.waitForURL(/\/runs\/shop\/web-[0-9a-f]+-3$/)
+    await page.unroute('**/console/api/actions')
+    const plan = page.getByRole('region', { name: 'Text of the plan' })
+    await plan.getByText('data.theme: "light" → "dark"').waitFor()
+    await page.goto(`${fleet.url}runs/shop/${fleet.firstRun}`)
+    await plan.getByText('terraform_data.subnet[0] will be created').waitFor()
   })
 
   test('YAML: an error of the server is at its line, and what it accepts is shown and then applied', async () => {

@@ -77,7 +77,10 @@ resource "terraform_data" "release" { input = { network = var.network, region = 
     approval: 'Manual',
     source: {
       inline: {
-        files: { 'main.tf': 'resource "terraform_data" "volume" { input = 20 }\nresource "terraform_data" "database" { input = "db" }\n' },
+        files: {
+          // A line of its plan is wider than any screen.
+          'main.tf': `resource "terraform_data" "volume" { input = 20 }\nresource "terraform_data" "database" { input = "${'db-'.repeat(100)}" }\n`,
+        },
       },
     },
   },

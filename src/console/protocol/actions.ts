@@ -53,7 +53,12 @@ export type BulkRequest = {
 }
 
 export type ActionResult =
-  | { readonly ok: true; readonly message: string }
+  | {
+      readonly ok: true
+      readonly message: string
+      /** Of a requested Run: the Stack has it as `status.handledRequest` once the Run exists. */
+      readonly request?: string
+    }
   | { readonly ok: false; readonly code: number; readonly reason: string; readonly message: string }
 
 export type BulkResult = { readonly results: readonly ({ readonly key: string } & ActionResult)[] }

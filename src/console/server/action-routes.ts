@@ -47,7 +47,7 @@ async function act({ session, client, body, tasks }: Call) {
     requireRecentSignIn(session, request.action)
   }
   session.activeMs = Date.now()
-  return { ok: true, message: await carryOut(await client(), session.user.name, request, tasks) } as const
+  return { ok: true, ...(await carryOut(await client(), session.user.name, request, tasks)) } as const
 }
 
 async function actOnMany({ session, options: { projections, onError }, visibility, ...call }: Call): Promise<BulkResult> {
@@ -70,7 +70,7 @@ async function actOnMany({ session, options: { projections, onError }, visibilit
       try {
         if (request.action === 'cancel' && activeRun === undefined) throw new StatusError('Conflict', `stack/${name} has no active Run`)
         const target = request.action === 'cancel' ? (activeRun as string) : name
-        const message = await carryOut(client, session.user.name, { action: request.action, namespace, name: target }, call.tasks)
+        const { message } = await carryOut(client, session.user.name, { action: request.action, namespace, name: target }, call.tasks)
         results.push({ key, ok: true, message })
       } catch (error) {
         const body = errorBody(error)

@@ -16,21 +16,23 @@ import { approvePlan, rejectPlan, type ShownPlan } from './approve-plan.ts'
 import { destroyStack } from './destroy-stack.ts'
 import { type CallTasks, rollbackState } from './stack/index.ts'
 
+/** What to show, and of a requested Run the value that `status.handledRequest` of the Stack has once the Run exists. */
+export type Carried = { readonly message: string; readonly request?: string }
+
 /**
  * Carries out an action with the rights of the user, as the command line does: the API server and its admission decide whether it is allowed.
- * Returns what to show.
  * @throws {StatusError} with the reason if it is rejected.
  */
-export async function carryOut(client: Client, user: string, request: ActionRequest, tasks: CallTasks): Promise<string> {
+export async function carryOut(client: Client, user: string, request: ActionRequest, tasks: CallTasks): Promise<Carried> {
   const { action, namespace, name } = request
   const stacks = client.resource(stackResource)
   const workers = client.resource(workerResource)
   const requestRun = async (type: RequestType, what: string) => {
     const { spec } = await stacks.get(name, { namespace })
     if (spec.suspend) throw new StatusError('Conflict', `stack/${name} is suspended: resume it first`)
-    const requested = { [annotations.requestedRun]: formatRunRequest(type, randomBytes(5).toString('hex'), undefined) }
-    await stacks.patch(name, { metadata: { annotations: requested } }, { type: 'merge', namespace })
-    return `stack/${name}: ${what} requested`
+    const request = formatRunRequest(type, randomBytes(5).toString('hex'), undefined)
+    await stacks.patch(name, { metadata: { annotations: { [annotations.requestedRun]: request } } }, { type: 'merge', namespace })
+    return { message: `stack/${name}: ${what} requested`, request }
   }
   switch (action) {
     case 'run':
@@ -45,43 +47,46 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       // Invariant 11: of exactly the plan that was shown, at exactly this version of the Stack.
       const plan = shownPlan(request, 'an approval names the digest of the plan and the resourceVersion of the Stack that were shown')
       await approvePlan(client, user, plan)
-      return `stack/${name}: plan ${shortDigest(plan.digest)} approved`
+      return { message: `stack/${name}: plan ${shortDigest(plan.digest)} approved` }
     }
     case 'reject': {
       const plan = shownPlan(request, 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
       await rejectPlan(client, user, plan, request.reason?.trim() || undefined)
-      return `stack/${name}: plan ${shortDigest(plan.digest)} rejected`
+      return { message: `stack/${name}: plan ${shortDigest(plan.digest)} rejected` }
     }
     case 'destroy': {
       const isEmpty = request.nothingToDestroy === true
       if (isEmpty === (request.digest !== undefined))
         throw new StatusError('BadRequest', 'a destruction names the digest of the plan that was shown, or nothingToDestroy: true')
       const confirmed = isEmpty ? { ...request, digest: nothingToDestroy } : request
-      return await destroyStack(client, user, shownPlan(confirmed, 'a destruction names the resourceVersion of the Stack that was shown'))
+      const plan = shownPlan(confirmed, 'a destruction names the resourceVersion of the Stack that was shown')
+      return { message: await destroyStack(client, user, plan) }
     }
     case 'rollback':
       if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))
         throw new StatusError('BadRequest', 'a rollback names the version of the state, and the current version that was shown')
-      return await rollbackState(
-        client,
-        user,
-        { namespace: namespace ?? '', name, version: request.version as number, currentVersion: request.currentVersion as number },
-        tasks,
-      )
+      return {
+        message: await rollbackState(
+          client,
+          user,
+          { namespace: namespace ?? '', name, version: request.version as number, currentVersion: request.currentVersion as number },
+          tasks,
+        ),
+      }
     case 'cancel':
       await client.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace })
-      return `run/${name}: cancellation requested`
+      return { message: `run/${name}: cancellation requested` }
     case 'suspend':
     case 'resume':
       await stacks.patch(name, { spec: { suspend: action === 'suspend' } }, { type: 'merge', namespace })
-      return `stack/${name} ${action === 'suspend' ? 'suspended' : 'resumed'}`
+      return { message: `stack/${name} ${action === 'suspend' ? 'suspended' : 'resumed'}` }
     case 'drain':
       await workers.patch(name, { spec: { drain: true } }, { type: 'merge' })
-      return `worker/${name} draining`
+      return { message: `worker/${name} draining` }
     case 'cordon':
     case 'uncordon':
       await workers.patch(name, { spec: { cordon: action === 'cordon' } }, { type: 'merge' })
-      return `worker/${name} ${action}ed`
+      return { message: `worker/${name} ${action}ed` }
   }
 }
 

@@ -117,6 +117,10 @@ export function LogView({ lines, count, places, columns, isWrapped, isFollowing,
     const row = places.peek().rowOf(target.value)
     const isVisible = row * rowHeightPx >= element.scrollTop && (row + 2) * rowHeightPx <= element.scrollTop + element.clientHeight
     if (!isVisible) scrollTo(Math.max(0, row * rowHeightPx - element.clientHeight / 3))
+    // On a phone the log may be below the screen.
+    const topPx = element.getBoundingClientRect().top + row * rowHeightPx - element.scrollTop
+    const page = (element.closest('main') as Element).getBoundingClientRect()
+    if (topPx < page.top || topPx + rowHeightPx > page.bottom) element.scrollIntoView({ block: 'nearest' })
   })
 
   const start = Math.max(0, Math.min(first.value, rows) - overscanRows)

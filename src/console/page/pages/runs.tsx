@@ -20,9 +20,9 @@ const Message = ({ message, reason }: RunRow) => {
   return text === '' ? <Nothing /> : <span title={text}>{text}</span>
 }
 
-const name: Column<RunRow> = { id: 'name', label: 'Run', width: 'minmax(204px, 2fr)', sort: 'key', cell: RunLink }
-const stack: Column<RunRow> = { id: 'stack', label: 'Stack', width: 'minmax(124px, 1fr)', sort: 'stack', cell: StackOfRun }
-const type: Column<RunRow> = { id: 'type', label: 'Type', width: '76px', sort: 'type', cell: row => row.type }
+const name: Column<RunRow> = { id: 'name', label: 'Run', width: 'minmax(196px, 2fr)', sort: 'key', cell: RunLink }
+const stack: Column<RunRow> = { id: 'stack', label: 'Stack', width: 'minmax(92px, 1fr)', sort: 'stack', cell: StackOfRun }
+const type: Column<RunRow> = { id: 'type', label: 'Type', width: '72px', sort: 'type', cell: row => row.type }
 const trigger: Column<RunRow> = { id: 'trigger', label: 'Trigger', width: '128px', sort: 'trigger', cell: row => formatWords(row.trigger) }
 const pool: Column<RunRow> = { id: 'pool', label: 'Pool', width: '100px', sort: 'pool', cell: row => row.pool }
 const tenant: Column<RunRow> = { id: 'tenant', label: 'Tenant', width: '110px', sort: 'tenant', cell: row => row.tenant ?? <Nothing /> }
@@ -55,7 +55,7 @@ const runs: TableDefinition<'runs'> = {
     {
       id: 'phase',
       label: 'Phase',
-      width: '124px',
+      width: '116px',
       sort: 'phase',
       cell: row => <Badge value={row.phase} />,
     },
@@ -65,18 +65,18 @@ const runs: TableDefinition<'runs'> = {
     {
       id: 'message',
       label: 'Message',
-      width: 'minmax(110px, 2fr)',
+      width: 'minmax(110px, 4fr)',
       cell: row => (row.progress ? <Progress {...row.progress} /> : <Message {...row} />),
     },
-    { id: 'plan', label: 'Plan', width: '100px', cell: row => (row.plan ? <PlanChanges plan={row.plan} /> : <Nothing />) },
+    { id: 'plan', label: 'Plan', width: '92px', cell: row => (row.plan ? <PlanChanges plan={row.plan} /> : <Nothing />) },
     {
       id: 'duration',
       label: 'Duration',
-      width: '84px',
+      width: '76px',
       isNumber: true,
       cell: row => <Duration fromMs={row.startedMs} toMs={row.finishedMs} />,
     },
-    { id: 'created', label: 'Age', width: '64px', sort: 'createdMs', isNumber: true, cell: row => <Age ms={row.createdMs} /> },
+    { id: 'created', label: 'Age', width: '58px', sort: 'createdMs', isNumber: true, cell: row => <Age ms={row.createdMs} /> },
     { ...engine, isOptional: true },
     { ...tenant, isOptional: true },
     { ...pool, isOptional: true },

@@ -25,10 +25,10 @@ const definition: TableDefinition<'stacks'> = {
     {
       id: 'message',
       label: 'Message',
-      width: 'minmax(140px, 3fr)',
+      width: 'minmax(140px, 4fr)',
       cell: row => (
         <>
-          {isSuspendedToo(row) && <span class="tag">suspended</span>}{' '}
+          {isSuspendedToo(row) && <span class="tag">suspended</span>} {row.plan && <PlanChanges plan={row.plan} />}{' '}
           {row.progress ? (
             <>
               <Progress {...row.progress} /> {row.phase}
@@ -39,18 +39,17 @@ const definition: TableDefinition<'stacks'> = {
         </>
       ),
     },
-    { id: 'plan', label: 'Plan', width: '104px', cell: ({ plan }) => (plan ? <PlanChanges plan={plan} /> : <Nothing />) },
-    { id: 'engine', label: 'Engine', width: '86px', sort: 'engine', cell: ({ engine }) => engine },
+    { id: 'engine', label: 'Engine', width: '84px', sort: 'engine', cell: ({ engine }) => engine },
     { id: 'tenant', label: 'Tenant', width: '92px', sort: 'tenant', cell: ({ tenant }) => tenant ?? <Nothing /> },
     {
       id: 'resources',
       label: 'Resources',
-      width: '86px',
+      width: '82px',
       sort: 'resources',
       isNumber: true,
       cell: ({ resources }) => (resources === undefined ? <Nothing /> : formatNumber(resources)),
     },
-    { id: 'since', label: 'Since', width: '64px', sort: 'sinceMs', isNumber: true, cell: ({ sinceMs }) => <Age ms={sinceMs} /> },
+    { id: 'since', label: 'Since', width: '60px', sort: 'sinceMs', isNumber: true, cell: ({ sinceMs }) => <Age ms={sinceMs} /> },
     {
       id: 'finished',
       label: 'Last Run',

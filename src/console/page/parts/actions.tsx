@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import {
   type Action,
   type ActionName,
@@ -9,6 +9,7 @@ import {
   signInTooOld,
 } from '../../protocol/index.ts'
 import { RequestError, request } from '../request.ts'
+import { pathTo } from '../router.ts'
 import { actionEffects } from './action-effects.ts'
 import { Command } from './command.tsx'
 import { Dialog } from './dialog.tsx'
@@ -24,16 +25,21 @@ export type Shown = Pick<ActionRequest, 'digest' | 'nothingToDestroy' | 'resourc
   readonly planRun?: string | undefined
 }
 
+/** The request for a Run that the Stack has handled last, and the Run that was created for it. */
+export type HandledRequest = { readonly request: string; readonly runName: string }
+
 /** The actions of an object: each with its command; those that are not possible now with the reason. @param version changes when they may have. */
 export function Actions({
   target,
   version,
   shown = {},
+  handled,
   dialogs = {},
 }: {
   readonly target: Target
   readonly version: string
   readonly shown?: Shown
+  readonly handled?: HandledRequest | undefined
   /** Opens a dialog elsewhere, in place of the usual one of an action. */
   readonly dialogs?: Partial<Record<ActionName, (action: Action) => void>>
 }) {
@@ -94,7 +100,7 @@ export function Actions({
       </ul>
       {current && (
         <Dialog title={`${current.label}: ${nameOf(target)}`} onClose={close}>
-          <ActionForm action={current} target={target} shown={shown} onClose={close} />
+          <ActionForm action={current} target={target} shown={shown} handled={handled} onClose={close} />
         </Dialog>
       )}
     </>
@@ -110,7 +116,7 @@ export const nameOf = ({ namespace, name }: Target): string => (namespace === un
 export type Step =
   | { readonly kind: 'confirm'; readonly message?: string }
   | { readonly kind: 'running' }
-  | { readonly kind: 'done'; readonly message: string }
+  | { readonly kind: 'done'; readonly message: string; readonly request?: string }
   | { readonly kind: 'failed'; readonly message: string }
   /** The server wants a sign-in of the last minutes. */
   | { readonly kind: 'sign-in'; readonly message: string }
@@ -123,6 +129,7 @@ export function ActionForm({
   target,
   shown,
   effect = actionEffects[action.name],
+  handled,
   onClose,
   onStep,
 }: {
@@ -131,6 +138,7 @@ export function ActionForm({
   readonly shown: Shown
   /** A sentence for the user who confirms it. */
   readonly effect?: string
+  readonly handled?: HandledRequest | undefined
   readonly onClose: () => void
   /** Called with where it is: of a destruction the object may disappear before the server has answered. */
   readonly onStep?: (kind: Step['kind']) => void
@@ -164,8 +172,8 @@ export function ActionForm({
       ...(isDestructive && { confirmation }),
     }
     try {
-      const { message } = await request<ActionResult>('POST', 'actions', body)
-      setStep({ kind: 'done', message })
+      const result = await request<ActionResult & { readonly ok: true }>('POST', 'actions', body)
+      setStep({ ...result, kind: 'done' })
     } catch (error) {
       const wantsSignIn = error instanceof RequestError && error.reason === signInTooOld
       setStep({ kind: wantsSignIn ? 'sign-in' : 'failed', message: (error as Error).message })
@@ -212,6 +220,9 @@ export function ActionForm({
       <p aria-live="polite" class={step.kind === 'failed' || isOutdated ? 'problem' : 'result'}>
         {isOutdated ? outdatedPlan : step.kind === 'running' ? '' : step.message}
       </p>
+      {step.kind === 'done' && step.request !== undefined && (
+        <RequestedRun namespace={namespace ?? ''} request={step.request} handled={handled} />
+      )}
       <footer>
         <button type="button" onClick={onClose}>
           {step.kind === 'done' ? 'Close' : 'Back'}
@@ -227,10 +238,30 @@ export function ActionForm({
               ((hasPlan || action.name === 'approve') && !isPlanShown)
             }
           >
-            {action.label}
+            {step.kind === 'running' ? 'Requesting…' : action.label}
           </button>
         )}
       </footer>
     </form>
+  )
+}
+
+/** Leads to the Run of a request as soon as it exists. */
+function RequestedRun({
+  namespace,
+  request,
+  handled,
+}: {
+  readonly namespace: string
+  readonly request: string
+  readonly handled: HandledRequest | undefined
+}) {
+  /** The last Run of the Stack may be another one later. */
+  const found = useRef<string>(undefined)
+  if (handled?.request === request) found.current ??= handled.runName
+  return (
+    <p aria-live="polite">
+      {found.current === undefined ? 'Its Run starts soon.' : <a href={pathTo(['runs', namespace, found.current])}>{found.current}</a>}
+    </p>
   )
 }

@@ -1,6 +1,8 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { request } from '../request.ts'
+import { stored } from '../stored.ts'
 import { formatCount } from './format.ts'
+import { isNarrow } from './media.ts'
 import { type PlanBlock, planBlocks } from './plan-blocks.ts'
 import { visibleText } from './visible-text.ts'
 
@@ -76,23 +78,42 @@ export function StoredPlanText({ namespace, runName }: Pick<Props, 'namespace' |
   )
 }
 
+/** Whether long lines continue below, in all plans. Undefined until the user chooses: on a phone they do, because most are wider than it. */
+const isWrapped = stored('plan.wrap', undefined, (value): value is boolean | undefined => typeof value === 'boolean')
+
 /** Everything is open at first: a user who decides has seen all of it. */
 function Blocks({ plan: { text, engine } }: { readonly plan: StoredPlan }) {
   const blocks = useMemo(() => planBlocks(visibleText(text), engine), [text, engine])
+  const wraps = isWrapped.value ?? isNarrow.value
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <section class="plan-text" aria-label="Plan" tabIndex={0}>
-      {blocks.map((block, index) =>
-        block.title === undefined ? (
-          <Lines key={index} {...block} />
-        ) : (
-          <details key={index} open>
-            <summary class={block.tone}>{block.title.trim().replace(/^# /, '')}</summary>
-            <Lines {...block} />
-          </details>
-        ),
-      )}
-    </section>
+    <>
+      <div class="plan-tools">
+        <button
+          type="button"
+          class="small"
+          aria-label="Wrap the lines of the plan"
+          aria-pressed={wraps}
+          onClick={() => {
+            isWrapped.value = !wraps
+          }}
+        >
+          Wrap
+        </button>
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      <section class={`plan-text ${wraps ? 'wrapped' : ''}`} aria-label="Text of the plan" tabIndex={0}>
+        {blocks.map((block, index) =>
+          block.title === undefined ? (
+            <Lines key={index} {...block} />
+          ) : (
+            <details key={index} open>
+              <summary class={block.tone}>{block.title.trim().replace(/^# /, '')}</summary>
+              <Lines {...block} />
+            </details>
+          ),
+        )}
+      </section>
+    </>
   )
 }
 

@@ -9,6 +9,7 @@ import { ObjectState } from '../object/object-state.tsx'
 import { Actions } from '../parts/actions.tsx'
 import { PlanChanges, Progress } from '../parts/badge.tsx'
 import { formatBytes, formatNumber, formatSeconds, formatWords, shortDigest } from '../parts/format.ts'
+import { StoredPlanText } from '../parts/plan-text.tsx'
 import { Age, Duration } from '../parts/time.tsx'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
@@ -40,6 +41,15 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
   const { usage, isolation, outputs = {}, conditions = [] } = status
   const isSampled = usage !== undefined && usage.peakMemoryBytes > 0
   const current = status.progress?.current
+  const counts = status.plan
+  const hasPlan =
+    spec.approvedPlan !== undefined || (counts !== undefined && (row.changed || counts.add + counts.change + counts.destroy > 0))
+  const plan = hasPlan && (
+    <section class="panel" aria-labelledby="plan-title">
+      <h2 id="plan-title">{spec.approvedPlan ? 'Approved plan' : 'Plan'}</h2>
+      <StoredPlanText namespace={namespace} runName={name} />
+    </section>
+  )
   return (
     <article class="object-page run-page">
       <ObjectHeader namespace={namespace} name={name} state={row.phase} lead={status.message ?? row.message ?? row.reason ?? ''}>
@@ -64,6 +74,7 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
           <Actions target={{ kind: 'runs', namespace, name }} version={`${row.phase} ${spec.cancel}`} />
         </section>
       </div>
+      {row.type === 'Plan' && plan}
       <LogPanel
         run={row}
         reader={reader}
@@ -71,6 +82,7 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
         hasEnded={hasEnded}
         stored={status.log}
       />
+      {row.type !== 'Plan' && plan}
       <div class="columns">
         <section class="panel" aria-labelledby="facts-title">
           <h2 id="facts-title">Run</h2>
@@ -111,7 +123,7 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
               ['Peak memory', isSampled && formatBytes(usage.peakMemoryBytes)],
               ['Peak processes', isSampled && formatNumber(usage.peakPids)],
               ['Peak disk', usage?.peakDiskBytes === undefined ? undefined : formatBytes(usage.peakDiskBytes)],
-              ['Memory', isolation && !isSampled && 'not measured: its programs ended before the first sample'],
+              ['Memory', hasEnded && isolation && !isSampled && 'not measured: its programs ended before the first sample'],
               ['Isolation', isolation && `${isolation.level}, network ${isolation.network}`],
             ]}
           />

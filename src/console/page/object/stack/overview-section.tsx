@@ -14,6 +14,7 @@ export function OverviewSection({ namespace, name, row, object, runs, onDestroy 
   const version = object.metadata?.resourceVersion
   // Of the object, not of the row: the digest and the version of an approval must be of the same moment.
   const plan = row.plan && object.status?.plan
+  const { handledRequest, lastRun } = object.status ?? {}
   const why = nextRunReason(object, row.activeRun)
   return (
     <>
@@ -75,6 +76,7 @@ export function OverviewSection({ namespace, name, row, object, runs, onDestroy 
             target={{ kind: 'stacks', namespace, name }}
             version={version ?? ''}
             dialogs={{ destroy: onDestroy }}
+            handled={handledRequest !== undefined && lastRun ? { request: handledRequest, runName: lastRun.name } : undefined}
             shown={{
               ...(plan && { digest: plan.digest, planRun: plan.runName }),
               ...(version !== undefined && { resourceVersion: version }),

@@ -7,6 +7,8 @@ export type StackObject = RunCauses & {
   readonly spec?: RunCauses['spec'] & { readonly interval?: string; readonly engine?: string; readonly state?: string }
   readonly status?: RunCauses['status'] & {
     readonly checkedAt?: string
+    /** Of `lastRun`, until another Run follows. */
+    readonly handledRequest?: string
     readonly plan?: {
       readonly add: number
       readonly change: number

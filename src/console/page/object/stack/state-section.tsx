@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Action, StateVersion, StateVersions } from '../../../protocol/index.ts'
 import { ActionForm } from '../../parts/actions.tsx'
 import { Command } from '../../parts/command.tsx'
@@ -14,6 +14,8 @@ export function StateSection(props: SectionProps) {
   const { namespace, name, version } = props
   const part = usePart<StateVersions>(stackPath(props, 'versions'), version)
   const [rollback, setRollback] = useState<StateVersion>()
+  /** How often a comparison was chosen in the list: each time the page moves to it. */
+  const [chosen, setChosen] = useState(0)
   const { query } = route.value
   const to = numberOf(query.get('to'))
   const compare = (from: number | undefined, next: number) =>
@@ -55,7 +57,10 @@ export function StateSection(props: SectionProps) {
                           class="small"
                           aria-label={`Changes of version ${each.version}`}
                           aria-pressed={to === each.version}
-                          onClick={() => compare(undefined, each.version)}
+                          onClick={() => {
+                            compare(undefined, each.version)
+                            setChosen(chosen + 1)
+                          }}
                         >
                           Changes
                         </button>
@@ -79,7 +84,7 @@ export function StateSection(props: SectionProps) {
             </ul>
             {whyNoRollback !== undefined && <p class="hint">No rollback: {whyNoRollback}.</p>}
             {to !== undefined && (
-              <Comparison stack={props} versions={versions} from={numberOf(query.get('from'))} to={to} onChange={compare} />
+              <Comparison stack={props} versions={versions} from={numberOf(query.get('from'))} to={to} chosen={chosen} onChange={compare} />
             )}
             {rollback && (
               <RollbackDialog
@@ -107,14 +112,23 @@ function Comparison({
   versions,
   from,
   to,
+  chosen,
   onChange,
 }: {
   readonly stack: Name
   readonly versions: readonly StateVersion[]
   readonly from: number | undefined
   readonly to: number
+  /** The page moves to the comparison whenever this changes; 0: it was not chosen here, but is in the address. */
+  readonly chosen: number
   readonly onChange: (from: number | undefined, to: number) => void
 }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (chosen === 0) return
+    heading.current?.scrollIntoView({ block: 'start' })
+    heading.current?.focus({ preventScroll: true })
+  }, [chosen])
   const comparable = versions.filter(({ orphanReason }) => orphanReason === undefined)
   const select = (label: string, value: number | undefined, choose: (version: number | undefined) => void, empty?: string) => (
     <label>
@@ -134,7 +148,9 @@ function Comparison({
   )
   return (
     <section class="comparison" aria-labelledby="comparison-title">
-      <h2 id="comparison-title">Difference</h2>
+      <h2 id="comparison-title" ref={heading} tabIndex={-1}>
+        Difference
+      </h2>
       <div class="selects">
         {select('From', from, version => onChange(version, to), 'the one before')}
         {select('to', to, version => version !== undefined && onChange(from, version))}
