@@ -41,6 +41,12 @@ test('an error that responding throws is the error of the request, and the proce
   equal(children.length, 1)
 })
 
+test('a request that cannot be serialized rejects, and the next one is answered', async t => {
+  const echo = open(t)
+  await rejects(echo.request((() => {}) as unknown as string), /could not be cloned/)
+  equal(await echo.request('hello'), 'hello')
+})
+
 test('a process that exits is no limit, and is replaced', async t => {
   const echo = open(t)
   const isExit = (error: Error) => !(error instanceof ProcessLimitError) && /^process echo has ended with exit code 3/.test(error.message)

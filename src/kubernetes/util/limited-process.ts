@@ -157,9 +157,9 @@ function startChild(path: string, { name, maxHeapMb }: LimitedProcessOptions): C
 async function exchange<Request, Response>({ process: child, ended }: Child, request: Request): Promise<Reply<Response> | Ending> {
   const done = new AbortController()
   try {
-    const reply = once(child, 'message', { signal: done.signal }) as Promise<[Reply<Response>]>
-    // An error of sending means that the process ends.
+    // Throws for what cannot be serialized. Another error means that the process ends.
     child.send({ request }, () => {})
+    const reply = once(child, 'message', { signal: done.signal }) as Promise<[Reply<Response>]>
     return await Promise.race([reply.then(([first]) => first), ended])
   } finally {
     done.abort()
