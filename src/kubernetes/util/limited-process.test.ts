@@ -41,6 +41,18 @@ test('an error that responding throws is the error of the request, and the proce
   equal(children.length, 1)
 })
 
+test('a process that cannot start is an error of the request, and the next one is answered', async t => {
+  const { execPath } = process
+  t.after(() => {
+    process.execPath = execPath
+  })
+  const echo = open(t)
+  process.execPath = '/missing/node'
+  await rejects(echo.request('hello'), /^Error: cannot start process echo: .*ENOENT/)
+  process.execPath = execPath
+  equal(await echo.request('hello'), 'hello')
+})
+
 test('a request that cannot be serialized rejects, and the next one is answered', async t => {
   const echo = open(t)
   await rejects(echo.request((() => {}) as unknown as string), /could not be cloned/)

@@ -133,10 +133,11 @@ function startChild(path: string, { name, maxHeapMb }: LimitedProcessOptions): C
   })
   child.unref()
   child.channel?.unref()
-  const stderr = child.stderr as Socket
-  stderr.unref()
+  // Without a free file descriptor there is none.
+  const stderr = child.stderr as Socket | undefined
+  stderr?.unref()
   let output = ''
-  stderr.setEncoding('utf8').on('data', (text: string) => {
+  stderr?.setEncoding('utf8').on('data', (text: string) => {
     output = (output + text).slice(-maxErrorLength)
   })
   const ended = new Promise<Ending>(resolve => {
@@ -155,6 +156,7 @@ function startChild(path: string, { name, maxHeapMb }: LimitedProcessOptions): C
 }
 
 async function exchange<Request, Response>({ process: child, ended }: Child, request: Request): Promise<Reply<Response> | Ending> {
+  if (child.pid === undefined) return await ended
   const done = new AbortController()
   try {
     // Throws for what cannot be serialized. Another error means that the process ends.

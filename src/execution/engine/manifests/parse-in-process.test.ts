@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
+import { followStartedProcesses } from '../../../../test/support/started-processes.ts'
 import { parseInProcess } from './parse-in-process.ts'
 
 const { signal } = new AbortController()
@@ -7,12 +8,20 @@ const configMap = (name: string, keys: number) =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name} }\ndata:\n${Array.from({ length: keys }, (_, index) => `  k${index}: v\n`).join('')}`
 const file = (text: string) => [{ path: 'app.yaml', text }]
 
-test('parses short and long sources alike', async () => {
+test('parses short and long sources alike, long ones in a process', async t => {
+  const processes = followStartedProcesses()
+  t.after(processes.stop)
   for (const keys of [1, 10_000]) {
     const [manifest] = await parseInProcess(file(configMap('a', keys)), { signal })
     equal(manifest?.location, 'app.yaml, ConfigMap a')
     equal(Object.keys(manifest?.object.data as object).length, keys)
   }
+  // A thread could end the worker: see LimitedProcess.
+  deepEqual(
+    processes.all.map(child => child.spawnargs.at(-1)),
+    ['oarlock-manifests'],
+  )
+  deepEqual(processes.running(), [])
 })
 
 test('the event loop is not blocked by a long source', async () => {
