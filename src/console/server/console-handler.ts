@@ -14,7 +14,7 @@ import { requireSameOrigin } from './same-origin.ts'
 import { sendJson } from './send-json.ts'
 import { SessionAccess } from './session-access.ts'
 import { defaultSessionLimits, Sessions } from './sessions.ts'
-import { stackRoutes, TaskThreads } from './stack/index.ts'
+import { stackRoutes, TaskProcesses } from './stack/index.ts'
 import { Streams } from './streams.ts'
 import { TokenReviews } from './token-reviews.ts'
 import { UserSessions } from './user-sessions.ts'
@@ -39,7 +39,7 @@ export class ConsoleServer {
   readonly #users: UserSessions
   readonly #oidc: OidcSignIn | undefined
   readonly #streams: Streams
-  readonly #tasks = new TaskThreads()
+  readonly #tasks = new TaskProcesses()
   /** Of the session itself: a read-only console has them too. */
   readonly #sessionRoutes: Routes
   readonly #timers: readonly NodeJS.Timeout[]
@@ -68,7 +68,7 @@ export class ConsoleServer {
     ]
   }
 
-  /** Resolves when no thread is left. */
+  /** Resolves when no process is left. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     this.#sessions.close()

@@ -1,6 +1,6 @@
 /**
  * @module kubernetes/util: helpers that several modules share and the standard library lacks: backoff, a heap, a keyed work queue,
- * a token bucket, seeded random numbers, replaceable timers, worker threads, the logger interface, the formatting of byte counts, truncated text, text without hidden characters, the response `100 Continue`, results that must come in time, the creation of directories, files in directories of others, the id of the machine's start, paths that may be missing, databases that no process has open, the names of replaced files, the responses to health checks and with a copy of a file, the URLs of servers, SHA-256, YAML for readers and from users, limits of connections, of streams, of concurrent calls and of open files, joined connections.
+ * a token bucket, seeded random numbers, replaceable timers, worker threads, processes with limits, the logger interface, the formatting of byte counts, truncated text, text without hidden characters, the response `100 Continue`, results that must come in time, the creation of directories, files in directories of others, the id of the machine's start, paths that may be missing, databases that no process has open, the names of replaced files, the responses to health checks and with a copy of a file, the URLs of servers, SHA-256, YAML for readers and from users, limits of connections, of streams, of concurrent calls and of open files, joined connections.
  * In and out: plain values; time and randomness are passed in. `worker-thread.ts` starts threads and sends them requests;
  * `source-files.ts` resolves the files of modules. Out of scope: Kubernetes objects, opening sockets.
  * A helper belongs here only if two modules use it.
@@ -22,6 +22,7 @@ export * from './hide-credentials.ts'
 export * from './https-url.ts'
 export * from './if-missing.ts'
 export * from './join-connections.ts'
+export * from './limited-process.ts'
 export * from './limited-thread.ts'
 export * from './lingering-close.ts'
 export * from './locked-database.ts'

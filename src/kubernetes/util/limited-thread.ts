@@ -26,6 +26,7 @@ export class ThreadLimitError extends Error {
 
 /**
  * A {@link RequestThread} for work that would block the event loop, and may never end: with a limit of time and memory for each request.
+ * A single allocation of more than 16 MB beyond the limit of memory aborts the whole process, so input that can have one needs a `LimitedProcess`.
  * It starts with the first request, ends when it is idle, and is replaced after a request that it could not finish.
  */
 export class LimitedThread<Request, Response> {

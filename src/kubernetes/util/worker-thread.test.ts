@@ -28,7 +28,7 @@ test('every module that a thread or process starts with exists', () => {
   const paths = globSync('**/*.ts', { cwd: sourceDirectory, exclude: ['**/*.test.ts'] }).flatMap(file =>
     [
       ...readFileSync(join(sourceDirectory, file), 'utf8').matchAll(
-        /(?:startThread|modulePath|RequestThread|LimitedThread)(?:<[^(]*>)?\(\s*'([^']+)'/g,
+        /(?:startThread|modulePath|RequestThread|LimitedThread|LimitedProcess)(?:<[^(]*>)?\(\s*'([^']+)'/g,
       ),
     ].map(([, path = '']) => path),
   )

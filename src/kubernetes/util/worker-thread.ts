@@ -18,12 +18,14 @@ export function startThread(path: string, options: WorkerOptions = {}): Worker {
 
 /** For a thread that must stay small and needs nothing of the environment: 1 MB of young and 24 MB of old generation. */
 export function smallThreadOptions(): Pick<WorkerOptions, 'env' | 'resourceLimits'> {
+  return { env: smallEnvironment(), resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 24 } }
+}
+
+/** For a thread or a process that needs nothing of the environment: the directory of the compile cache, if there is one. */
+export function smallEnvironment(): NodeJS.ProcessEnv {
   const { NODE_COMPILE_CACHE } = process.env
-  return {
-    // An undefined value would become a directory of that name.
-    env: NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE } : {},
-    resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 24 },
-  }
+  // An undefined value would become a directory of that name.
+  return NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE } : {}
 }
 
 /** A thread whose module calls {@link serveThreadRequests}. It keeps the process alive only while a request is pending. */

@@ -46,7 +46,7 @@ export async function editYaml(request: StackRequest): Promise<YamlResult> {
   }
   const diff = await tasks.yaml('diffStacks', writtenOf(before), writtenOf(stored)).catch((error: unknown): DiffLine[] => {
     if (!apply) throw error
-    // What is stored is applied, also if the thread has no time for the comparison.
+    // What is stored is applied, also if there is no time for the comparison.
     return [{ sign: '…', text: '' }]
   })
   return { ok: true, applied: apply, resourceVersion: apply ? stored.metadata.resourceVersion : resourceVersion, diff }

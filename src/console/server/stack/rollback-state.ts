@@ -3,7 +3,7 @@ import { badRequest, StatusError } from '../../../kubernetes/object/index.ts'
 import { readStack } from './stack-request.ts'
 import { currentOf, rollbackProblem } from './state-versions.ts'
 import { expectManaged, StoredState, sizeOf } from './stored-state.ts'
-import type { CallTasks } from './task-threads.ts'
+import type { CallTasks } from './task-processes.ts'
 
 export type Rollback = {
   readonly namespace: string

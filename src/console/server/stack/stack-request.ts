@@ -5,7 +5,7 @@ import type { KubeObject, Resource } from '../../../kubernetes/object/index.ts'
 import type { Projections } from '../../projection/index.ts'
 import type { Rights } from '../available-actions.ts'
 import type { Visibility } from '../visibility.ts'
-import type { CallTasks } from './task-threads.ts'
+import type { CallTasks } from './task-processes.ts'
 
 /** A request for a part of the page of one Stack. */
 export type StackRequest = {

@@ -145,3 +145,11 @@ test('many sensitive attributes take no longer than others', () => {
   ok(performance.now() - startMs < 5_000)
   deepEqual(resources[0]?.attributes[0], { path: 'a[0]', from: { hidden: true }, to: { hidden: true } })
 })
+
+test('a resource with more sensitive paths than are read is hidden as a whole', () => {
+  const marks = (count: number) => Array.from({ length: count }, () => [{ type: 'get_attr', value: 'other' }])
+  const of = (value: string, count: number) => terraform({ 'a.b': [{ attributes: { size: value }, sensitive: marks(count) }] })
+  const sizes = (count: number) => diffStates(of('old', count), of('new', count), { withValues: true }).resources[0]?.attributes
+  deepEqual(sizes(100_000), [{ path: 'size', from: { value: 'old' }, to: { value: 'new' } }])
+  deepEqual(sizes(100_001), [{ path: 'size', from: { hidden: true }, to: { hidden: true } }])
+})

@@ -19,6 +19,8 @@ type StateContent = { readonly resources: ReadonlyMap<string, Content>; readonly
 /** How many characters the paths of one content may have: those of a small state with long names around many values have gigabytes. */
 type PathBudget = { characters: number }
 const maxPathCharacters = 2_000_000
+/** How many sensitive paths of one resource are read. With more, all of it is hidden: resources have at most a few hundred. */
+const maxSensitivePaths = 100_000
 
 type JsonObject = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -83,14 +85,22 @@ function terraformContent(state: JsonObject): StateContent {
   const resources = new Map<string, Content>()
   for (const resource of objectsIn(state.resources))
     for (const { index_key: key, deposed, attributes, sensitive_attributes: marked } of objectsIn(resource.instances)) {
-      const sensitive = new Set((Array.isArray(marked) ? marked : []).map(pathOfSteps))
       const address = `${addressOf(resource, key)}${typeof deposed === 'string' ? ` (deposed ${deposed})` : ''}`
-      resources.set(address, { text: JSON.stringify(attributes), leaves: budget => leavesOf(attributes, sensitive, budget) })
+      resources.set(address, {
+        text: JSON.stringify(attributes),
+        leaves: budget => leavesOf(attributes, sensitivePaths(marked, pathOfSteps), budget),
+      })
     }
   const outputs = new Map<string, Leaf>()
   for (const [name, output] of Object.entries(isObject(state.outputs) ? state.outputs : {}))
     outputs.set(name, { value: isObject(output) ? output.value : output, isSensitive: !isObject(output) || output.sensitive === true })
   return { resources, outputs }
+}
+
+/** @param marked what a state says is sensitive. */
+function sensitivePaths(marked: unknown, pathOf: (mark: unknown) => string): Set<string> {
+  if (!Array.isArray(marked)) return new Set()
+  return new Set(marked.length > maxSensitivePaths ? [''] : marked.map(pathOf))
 }
 
 /** The path of one entry of `sensitive_attributes`: `[{ type: 'get_attr', value: 'password' }, { type: 'index', value: { value: 0 } }]`. */
@@ -108,13 +118,18 @@ function pulumiContent(text: string, budget: PathBudget): StateContent | undefin
     const contents = new Map<string, Content>()
     let outputs: Leaves = new Map()
     for (const { urn, type, delete: isDeleted, id, inputs, outputs: own, additionalSecretOutputs } of resources ?? []) {
-      const secret = new Set(Array.isArray(additionalSecretOutputs) ? additionalSecretOutputs.map(name => joined('', String(name))) : [])
       const value = own ?? inputs
-      if (type === 'pulumi:pulumi:Stack' && isDeleted !== true) outputs = leavesOf(value, secret, budget)
+      const valueLeaves = (paths: PathBudget) =>
+        leavesOf(
+          value,
+          sensitivePaths(additionalSecretOutputs, name => joined('', String(name))),
+          paths,
+        )
+      if (type === 'pulumi:pulumi:Stack' && isDeleted !== true) outputs = valueLeaves(budget)
       else
         contents.set(`${urn}${isDeleted === true ? ' (to be deleted)' : ''}`, {
           text: JSON.stringify([id, value]),
-          leaves: paths => new Map([...leavesOf(value, secret, paths), ['id', plain(id)]]),
+          leaves: paths => new Map([...valueLeaves(paths), ['id', plain(id)]]),
         })
     }
     return { resources: contents, outputs }

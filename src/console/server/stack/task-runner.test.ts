@@ -1,7 +1,8 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
-import { once } from 'node:events'
+import type { ChildProcess } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
-import type { Worker } from 'node:worker_threads'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { followStartedProcesses } from '../../../../test/support/started-processes.ts'
 import { LimitExceededError } from '../../../kubernetes/util/index.ts'
 import { largeState } from './large-state.testing.ts'
 import { type RunTask, TaskRunner } from './task-runner.ts'
@@ -25,9 +26,17 @@ function open(t: TestContext, limits: { timeoutMs?: number; maxHeapMb?: number }
   return runner
 }
 
-test('a large input is processed in a thread, with the result of the same task here', async t => {
+/** Resolves with the process of a runner when it has started. */
+async function startedProcess(t: TestContext): Promise<ChildProcess> {
+  const processes = followStartedProcesses()
+  t.after(processes.stop)
+  return await eventually(() => processes.running()[0], 'the process')
+}
+
+test('a large input is processed in a process, with the result of the same task here', async t => {
   const runner = open(t)
-  const [here, started] = [await runner.run(ann, 1_000, slowTask), workerStart()]
+  const here = await runner.run(ann, 1_000, slowTask)
+  const started = startedProcess(t)
   const before = process.threadCpuUsage()
   deepEqual(Buffer.from(await runner.run(ann, size, slowTask)), Buffer.from(here))
   const used = process.threadCpuUsage(before)
@@ -35,7 +44,7 @@ test('a large input is processed in a thread, with the result of the same task h
   const inline = process.threadCpuUsage()
   await runner.run(ann, 1_000, slowTask)
   const spent = process.threadCpuUsage(inline)
-  ok(used.user < spent.user / 2, `${used.user} µs, and ${spent.user} µs without a thread`)
+  ok(used.user < spent.user / 2, `${used.user} µs, and ${spent.user} µs without a process`)
 })
 
 test('a task that takes too long or too much memory names the limit, and the next one is performed', async t => {
@@ -46,6 +55,25 @@ test('a task that takes too long or too much memory names the limit, and the nex
     const runner = open(t, limits)
     await rejects(runner.run(ann, size, slowTask), { code: 413, message })
     equal((await runner.run(ann, 10, quickTask)).total, 1)
+  }
+})
+
+test('a state that nests too deeply is rejected before it is parsed, also in a process', async t => {
+  const runner = open(t)
+  const levels = (count: number) => `{"x":${'['.repeat(count)}${']'.repeat(count)}}`
+  const message = 'the state nests deeper than 500 levels: use "oarlock state pull"'
+  for (const size of [1, 10_000]) {
+    const compare = (state: string) => runner.run(ann, size, run => run('diffStates', '', state, { to: 1, withValues: false }))
+    await compare(levels(499))
+    await rejects(compare(levels(500)), { code: 413, message })
+    await rejects(
+      runner.run(ann, size, run => run('resourcesIn', levels(8_000_000), 10)),
+      { code: 413, message },
+    )
+    await rejects(
+      runner.run(ann, size, run => run('withNewerSerial', levels(500), '{}')),
+      { code: 413, message },
+    )
   }
 })
 
@@ -88,27 +116,27 @@ test('a call whose request is cut ends, running or waiting, and reads nothing', 
   const runner = open(t)
   const cut = new AbortController()
   const caller = { user: 'ann', signal: cut.signal }
-  const started = workerStart()
+  const started = startedProcess(t)
   let reads = 0
   const running = runner.run(caller, size, slowTask)
   const waiting = runner.run(caller, size, async () => reads++)
   const other = runner.run({ user: 'bob', signal }, size, quickTask)
   const ended = Promise.all([rejects(running, { name: 'AbortError' }), rejects(waiting, { name: 'AbortError' })])
-  await started
+  const child = await started
   cut.abort()
   await ended
+  equal(child.signalCode, 'SIGKILL')
   equal((await other).total, 1)
   equal(reads, 0)
 })
 
-test('closing ends the thread and all calls', async t => {
+test('closing ends the process and all calls', async t => {
   const runner = open(t)
-  const started = workerStart()
+  const started = startedProcess(t)
   const calls = Promise.all(Array.from({ length: 3 }, () => rejects(runner.run(ann, size, slowTask), { code: 503 })))
-  const [worker] = await started
-  const exit = once(worker, 'exit')
+  const child = await started
   await runner.close()
-  equal(worker.threadId, -1)
-  await Promise.all([exit, calls])
+  equal(child.signalCode, 'SIGKILL')
+  await calls
   await rejects(runner.run(ann, size, slowTask), { code: 503 })
 })

@@ -1,5 +1,5 @@
 import { StatusError } from '../../../kubernetes/object/index.ts'
-import { ClientLimiter, LimitedThread, type LimitedThreadOptions, ThreadLimitError } from '../../../kubernetes/util/index.ts'
+import { ClientLimiter, LimitedProcess, type LimitedProcessOptions, ProcessLimitError } from '../../../kubernetes/util/index.ts'
 import { performTask, type TaskName, type TaskReply, type TaskRequest, type Tasks } from './tasks.ts'
 
 /** Performs one of {@link tasks}. */
@@ -12,8 +12,8 @@ export type TaskCaller = {
   readonly signal: AbortSignal
 }
 
-type TaskRunnerOptions = LimitedThreadOptions & {
-  /** Up to this size the main thread performs the tasks, immediately. */
+type TaskRunnerOptions = LimitedProcessOptions & {
+  /** Up to this size this process performs the tasks, immediately. */
   readonly maxInlineSize: number
   /** What exceeds a limit, and what the user does instead. */
   readonly subject: string
@@ -22,22 +22,22 @@ type TaskRunnerOptions = LimitedThreadOptions & {
 
 const waiting = { waitingPerClient: 8, waiting: 32 }
 
-/** Performs the tasks of a large input in a thread, one caller after another; those of a small one here. */
+/** Performs the tasks of a large input in a process, one caller after another; those of a small one here. */
 export class TaskRunner {
   readonly #options: TaskRunnerOptions
   readonly #limiter = new ClientLimiter({ concurrent: 1, concurrentPerClient: 1, ...waiting })
-  readonly #thread: LimitedThread<TaskRequest, TaskReply>
+  readonly #process: LimitedProcess<TaskRequest, TaskReply>
   readonly #closing = new AbortController()
 
   constructor(options: TaskRunnerOptions) {
     this.#options = options
-    this.#thread = new LimitedThread('console/server/stack/task-thread', options)
+    this.#process = new LimitedProcess('console/server/stack/task-process', options)
   }
 
   /**
    * Calls `work` when it is the turn of the caller, so that it reads a large input into memory only then.
    * @param size of the input, in bytes or characters; Infinity if it is not known.
-   * @throws {StatusError} RequestEntityTooLarge if a task takes too long or too much memory, ServiceUnavailable when the runner is closed.
+   * @throws {StatusError} RequestEntityTooLarge if a task takes too long or too much memory, what a task throws, ServiceUnavailable when the runner is closed.
    * @throws {LimitExceededError} if too many calls wait, of this user or of all. The reason of the caller's signal. What a task throws.
    */
   async run<Value>({ user, signal }: TaskCaller, size: number, work: (run: RunTask) => Promise<Value>): Promise<Value> {
@@ -51,14 +51,14 @@ export class TaskRunner {
 
   async close(): Promise<void> {
     this.#closing.abort(new StatusError('ServiceUnavailable', 'the console is stopping: retry'))
-    await this.#thread.close()
+    await this.#process.close()
   }
 
   async #perform(request: TaskRequest, signal: AbortSignal): Promise<TaskReply> {
     try {
-      return await this.#thread.request(request, signal)
+      return await this.#process.request(request, signal)
     } catch (error) {
-      if (!(error instanceof ThreadLimitError)) throw error
+      if (!(error instanceof ProcessLimitError)) throw error
       const { subject, remedy } = this.#options
       throw new StatusError('RequestEntityTooLarge', `${subject} takes more than ${error.limit}: ${remedy}`)
     }
@@ -67,5 +67,6 @@ export class TaskRunner {
 
 function resultOf<Result>(reply: TaskReply): Result {
   if ('error' in reply) throw reply.error
+  if ('status' in reply) throw StatusError.fromStatus(reply.status)
   return reply.result as Result
 }

@@ -1,4 +1,6 @@
 import type { Stack } from '../../../api/index.ts'
+import { type Status, StatusError } from '../../../kubernetes/object/index.ts'
+import { isDeeperThan } from '../../../stores/pulumi/index.ts'
 import { withNewerSerial } from '../../../stores/state/index.ts'
 import type { StackResources, StateDiff, YamlProblem } from '../../protocol/index.ts'
 import { lineDiff } from './line-diff.ts'
@@ -8,17 +10,25 @@ import { resourcesIn } from './state-resources.ts'
 
 type Written = Pick<Stack, 'metadata' | 'spec'>
 
-/** What takes long for a large state or a long text. All are pure: {@link TaskRunner} calls them in a thread. */
+/** States of engines have a few dozen levels. The cost of dividing a state grows with the square of them. */
+const maxLevels = 500
+
+/** What takes long for a large state or a long text. All are pure: {@link TaskRunner} calls them in a process. */
 export const tasks = {
   /** As JSON in UTF-8: with long values a difference is as large as the states. */
   diffStates(from: string, to: string, options: { readonly withValues: boolean } & Pick<StateDiff, 'from' | 'to'>): Uint8Array {
+    rejectDeep(from, to)
     const { withValues, ...versions } = options
     return Buffer.from(JSON.stringify({ ...versions, ...diffStates(from, to, { withValues }) }))
   },
   resourcesIn(content: string, limit: number): Pick<StackResources, 'format' | 'resources' | 'total' | 'pending'> {
+    rejectDeep(content)
     return resourcesIn(content, limit)
   },
-  withNewerSerial,
+  withNewerSerial(content: string, current: string): string {
+    rejectDeep(content, current)
+    return withNewerSerial(content, current)
+  },
   stackYaml,
   parseStackYaml(text: string, stack: StackName): Pick<ParsedYaml, 'object' | 'problems'> {
     const { object, problems } = parseStackYaml(text, stack)
@@ -35,13 +45,19 @@ export const tasks = {
 export type Tasks = typeof tasks
 export type TaskName = keyof Tasks
 export type TaskRequest = { readonly name: TaskName; readonly args: readonly unknown[] }
-export type TaskReply = { readonly result: unknown } | { readonly error: Error }
+/** A StatusError would lose its class on the way between processes. */
+export type TaskReply = { readonly result: unknown } | { readonly status: Status } | { readonly error: Error }
 
-/** Never throws: an error of a task does not end its thread. */
+/** Never throws: an error of a task does not end its process. */
 export function performTask({ name, args }: TaskRequest): TaskReply {
   try {
     return { result: (tasks[name] as (...all: readonly unknown[]) => unknown)(...args) }
   } catch (error) {
-    return { error: error as Error }
+    return error instanceof StatusError ? { status: error.toStatus() } : { error: error as Error }
   }
+}
+
+function rejectDeep(...states: readonly string[]): void {
+  if (states.every(state => !isDeeperThan(state, maxLevels))) return
+  throw new StatusError('RequestEntityTooLarge', `the state nests deeper than ${maxLevels} levels: use "oarlock state pull"`)
 }

@@ -6,7 +6,7 @@ import { applyManifests } from './apply-manifests.ts'
 import { destroyInventory } from './delete-objects.ts'
 import { parseInventory } from './inventory.ts'
 import { fieldManager, ownerOf } from './ownership.ts'
-import { parseInThread } from './parse-in-thread.ts'
+import { parseInProcess } from './parse-in-process.ts'
 import { planDestroy, planManifests } from './plan-manifests.ts'
 import { readManifestFiles } from './read-manifest-files.ts'
 import { type ResolvedManifest, resolveManifests } from './resolve-manifests.ts'
@@ -71,7 +71,7 @@ class ManifestsEngine implements Engine {
   }
 
   async #resolvedManifests(context: EngineContext, client: Client): Promise<ResolvedManifest[]> {
-    const manifests = await parseInThread(await readManifestFiles(context), context)
+    const manifests = await parseInProcess(await readManifestFiles(context), context)
     const namespace = context.spec.manifests?.namespace ?? context.stack.namespace
     return await resolveManifests(client, manifests, namespace, ownerOf(context))
   }

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { after, before, describe, type TestContext, test } from 'node:test'
-import type { Worker } from 'node:worker_threads'
 import { fetch, type Response } from 'undici'
 import { stackResource } from '../src/api/index.ts'
 import { type AllInOne, startAllInOne } from '../src/app/index.ts'
@@ -14,27 +13,27 @@ import { editYaml } from '../src/console/server/stack/edit-yaml.ts'
 import { largeState } from '../src/console/server/stack/large-state.testing.ts'
 import type { StackRequest } from '../src/console/server/stack/stack-request.ts'
 import { StoredState } from '../src/console/server/stack/stored-state.ts'
-import { type CallTasks, TaskThreads } from '../src/console/server/stack/task-threads.ts'
+import { type CallTasks, TaskProcesses } from '../src/console/server/stack/task-processes.ts'
 import { performTask, type TaskRequest } from '../src/console/server/stack/tasks.ts'
 import { createClient } from '../src/kubernetes/client/index.ts'
 import { StatusError } from '../src/kubernetes/object/index.ts'
 import { cpuMs } from './support/cpu-ms.ts'
 import { eventually } from './support/eventually.ts'
+import { followStartedProcesses } from './support/started-processes.ts'
 
 const namespace = 'default'
 const name = 'large'
-/** Of 15 MiB each. */
-const states = ['old', 'new'].map(value => largeState(600_000, value)) as [string, string]
+/** Of 5 MiB each. */
+const states = ['old', 'new'].map(value => largeState(200_000, value)) as [string, string]
 const maxYamlLength = 256 * 1024
 
 describe('the console with large states and long YAML', { timeout: 240_000 }, () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-console-threads-'))
-  const threads = new Set<string>()
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-console-tasks-'))
+  const processes = followStartedProcesses()
   let app: AllInOne
   let headers: Record<string, string>
 
   before(async () => {
-    process.on('worker', follow)
     const port = { host: '127.0.0.1', port: 0 }
     const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock.js')]
     app = await startAllInOne({ dataDir, listen: port, healthAddress: port, launcher, version: 'test' })
@@ -48,17 +47,12 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
     headers = await signIn()
   })
   after(async () => {
-    process.off('worker', follow)
+    processes.stop()
     await app?.stop({ graceMs: 1_000 })
     rmSync(dataDir, { recursive: true, force: true })
   })
 
-  function follow(worker: Worker): void {
-    const label = worker.threadName ?? ''
-    threads.add(label)
-    worker.once('exit', () => threads.delete(label))
-  }
-  const consoleThreads = () => [...threads].filter(label => label.startsWith('oarlock-console-')).sort()
+  const consoleProcesses = () => processes.running().flatMap(child => child.spawnargs.filter(arg => arg.startsWith('oarlock-console-')))
 
   const api = () => `${app.httpUrl}/console/api/`
   async function signIn(): Promise<Record<string, string>> {
@@ -95,13 +89,13 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
   test('a comparison ends when its browser goes away', async () => {
     const cut = new AbortController()
     const response = get('diff?values=1', cut.signal).catch((error: Error) => error.name)
-    await eventually(() => consoleThreads().length > 0, 'the thread')
+    await eventually(() => consoleProcesses().length > 0, 'the process')
     cut.abort()
     equal(await response, 'AbortError')
-    await eventually(() => consoleThreads().length === 0, 'the end of the thread')
+    await eventually(() => consoleProcesses().length === 0, 'the end of the process')
   })
 
-  test('two states are compared in a thread', async t => {
+  test('two states are compared in a process', async t => {
     const { versions } = await read<StateVersions>(await get('versions'))
     const [to, from] = versions.map(({ version }) => version)
     let diff: StateDiff | undefined
@@ -110,20 +104,20 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
     })
     deepEqual([diff?.from, diff?.to, diff?.resources.length], [from, to, 1])
     const inlineMs = inlineCpuMs('diffStates', ...states, { to: 2, withValues: true })
-    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a thread`)
+    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a process`)
   })
 
-  test('the resources of a state are found in a thread', async t => {
+  test('the resources of a state are found in a process', async t => {
     let found: StackResources | undefined
     const usedMs = await mainCpuMs(t, async () => {
       found = await read<StackResources>(await get('resources'))
     })
     deepEqual([found?.format, found?.total, found?.resources[0]?.address], ['terraform', 1, 'a.b'])
     const inlineMs = inlineCpuMs('resourcesIn', states[0], 1)
-    ok(usedMs < inlineMs, `${usedMs} ms, and ${inlineMs} ms without a thread`)
+    ok(usedMs < inlineMs, `${usedMs} ms, and ${inlineMs} ms without a process`)
   })
 
-  test('a rollback raises the serial of a state in a thread', async t => {
+  test('a rollback raises the serial of a state in a process', async t => {
     const { versions } = await read<StateVersions>(await get('versions'))
     const [current, older] = versions.map(({ version }) => version)
     const request = { action: 'rollback', namespace, name, version: older, currentVersion: current, confirmation: name }
@@ -131,10 +125,38 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
       match((await read<{ message: string }>(await post('actions', request))).message, /is the current state/)
     })
     const inlineMs = inlineCpuMs('withNewerSerial', ...states)
-    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a thread`)
+    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a process`)
   })
 
-  test('long YAML is parsed in a thread, and what is wrong with it is found there', async t => {
+  test('states that need too much memory or nest too deeply are rejected, and the next comparison works', async () => {
+    const isLimit = /^413 reading these versions of the state takes (more than 256 MB of memory|longer than 5 s): use "oarlock state pull"$/
+    const isDeep = /^413 the state nests deeper than 500 levels: use "oarlock state pull"$/
+    const ofInstances = (instances: string) =>
+      `{"version":4,"serial":2,"lineage":"a","outputs":{},"resources":[{"type":"a","name":"b","instances":[${instances}]}]}`
+    const hostile = [
+      // In a thread, V8 aborts the whole process for this one.
+      [ofInstances(`${'{},'.repeat(5_500_000)}{}`), isLimit],
+      [ofInstances(`{"sensitive_attributes":[${'[],'.repeat(5_500_000)}[]]}`), /^200 |^413 reading/],
+      [`{"x":${'['.repeat(8_000_000)}${']'.repeat(8_000_000)}}`, isDeep],
+    ] as const
+    const client = await createClient({ kubeconfig: app.kubeconfigPath })
+    const stored = new StoredState({ client, namespace, name })
+    const kept = (await stored.versions())[0]?.version
+    for (const [state, expected] of hostile) {
+      const version = await stored.write('terraform', 'ann', 'a test', async () => state)
+      for (const part of [`diff?from=${kept}&to=${version}`, 'resources']) {
+        const response = await get(part)
+        const { message = '' } = (await response.json()) as { readonly message?: string }
+        match(`${response.status} ${message}`, expected)
+      }
+    }
+    await stored.write('terraform', 'ann', 'a test', async () => states[0])
+    await client.close()
+    equal((await read<StackResources>(await get('resources'))).total, 1)
+    equal((await read<StateDiff>(await get(`diff?from=${kept}&to=${kept}`))).resources.length, 0)
+  })
+
+  test('long YAML is parsed in a process, and what is wrong with it is found there', async t => {
     const { yaml, resourceVersion } = await read<StackYaml>(await get('yaml'))
     const length = maxYamlLength - yaml.length - 10
     const texts = [
@@ -151,7 +173,7 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
       }
     })
     const inlineMs = texts.reduce((sum, [added]) => sum + inlineCpuMs('parseStackYaml', yaml + added, { namespace, name }), 0)
-    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a thread`)
+    ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a process`)
   })
 
   test('an edit that was applied is reported as applied, also if it cannot be compared', async () => {
@@ -166,7 +188,7 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
       const body = async () => ({ yaml: yaml.replace('metadata:', 'metadata:\n  labels: { edited: applied }'), resourceVersion, apply })
       return await editYaml({ client: app.client, namespace, name, tasks, body } as StackRequest)
     }
-    const own = new TaskThreads()
+    const own = new TaskProcesses()
     const realTasks = own.of({ user: 'ann', signal: new AbortController().signal })
     await rejects(edit(false), { message: 'no time' })
     const result = await edit(true)
@@ -175,11 +197,11 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
     await own.close()
   })
 
-  test('no thread is left when the console is closed', async () => {
+  test('no process is left when the console is closed', async () => {
     const cut = get('diff?values=1').catch(() => 'cut')
-    await eventually(() => consoleThreads().includes('oarlock-console-states'), 'the thread')
+    await eventually(() => consoleProcesses().includes('oarlock-console-states'), 'the process')
     await app.stop({ graceMs: 1_000 })
     equal(await cut, 'cut')
-    deepEqual(consoleThreads(), [])
+    deepEqual(consoleProcesses(), [])
   })
 })

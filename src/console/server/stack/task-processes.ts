@@ -8,12 +8,12 @@ export type CallTasks = {
   readonly yaml: RunTask
 }
 
-/** The threads of a console: two, so that no comparison of states delays who edits a Stack. Each runs only while there is something large. */
-export class TaskThreads {
+/** The processes of a console: two, so that no comparison of states delays who edits a Stack. Each runs only while there is something large. */
+export class TaskProcesses {
   readonly #states = new TaskRunner({
     name: 'oarlock-console-states',
-    // Two states of 16 MiB take 0.5 s and 130 MB, malicious ones 5 s or more memory than that. Inline it is up to 5 ms, or 80 ms.
-    ...{ timeoutMs: 30_000, maxHeapMb: 256, maxInlineSize: 128 * 1024 },
+    // Two states of 16 MiB take 0.5 s and 130 MB, malicious ones more than both limits. Inline it is up to 5 ms, or 80 ms.
+    ...{ timeoutMs: 5_000, maxHeapMb: 256, maxInlineSize: 128 * 1024 },
     ...{ subject: 'reading these versions of the state', remedy: 'use "oarlock state pull"' },
   })
   readonly #yaml = new TaskRunner({
