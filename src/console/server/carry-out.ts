@@ -14,7 +14,8 @@ import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
 import { approvePlan, rejectPlan, type ShownPlan } from './approve-plan.ts'
 import { destroyStack } from './destroy-stack.ts'
-import { type CallTasks, rollbackState } from './stack/index.ts'
+import type { CallTasks } from './offload/index.ts'
+import { rollbackState } from './stack/index.ts'
 
 /**
  * Carries out an action with the rights of the user, as the command line does: the API server and its admission decide whether it is allowed.
