@@ -46,7 +46,7 @@ test('a large input is processed in a process, with the result of the same task 
 
 test('a task that takes too long or too much memory names the limit, and the next one is performed', async t => {
   for (const [limits, message] of [
-    [{ timeoutMs: 100 }, 'reading these states takes longer than 0.1 s: use "oarlock state pull"'],
+    [{ timeoutMs: 100 }, 'reading these states takes more than 0.1 s: use "oarlock state pull"'],
     [{ maxHeapMb: 24 }, 'reading these states takes more than 24 MB of memory: use "oarlock state pull"'],
   ] as const) {
     const runner = open(t, limits)

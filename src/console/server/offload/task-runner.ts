@@ -60,7 +60,7 @@ export class TaskRunner {
     } catch (error) {
       if (!(error instanceof ProcessLimitError)) throw error
       const { subject, remedy } = this.#options
-      throw new StatusError('RequestEntityTooLarge', `${subject} ${error.message}: ${remedy}`)
+      throw new StatusError('RequestEntityTooLarge', `${subject} takes more than ${error.limit}: ${remedy}`)
     }
   }
 }
