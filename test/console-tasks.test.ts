@@ -9,12 +9,12 @@ import { fetch, type Response } from 'undici'
 import { stackResource } from '../src/api/index.ts'
 import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type { Session, StackResources, StackYaml, StateDiff, StateVersions, YamlResult } from '../src/console/protocol/index.ts'
+import { type CallTasks, Offload } from '../src/console/server/offload/index.ts'
+import { largeState } from '../src/console/server/offload/large-state.testing.ts'
+import { performTask, type TaskRequest } from '../src/console/server/offload/stack-tasks.ts'
 import { editYaml } from '../src/console/server/stack/edit-yaml.ts'
-import { largeState } from '../src/console/server/stack/large-state.testing.ts'
 import type { StackRequest } from '../src/console/server/stack/stack-request.ts'
 import { StoredState } from '../src/console/server/stack/stored-state.ts'
-import { type CallTasks, TaskProcesses } from '../src/console/server/stack/task-processes.ts'
-import { performTask, type TaskRequest } from '../src/console/server/stack/tasks.ts'
 import { createClient } from '../src/kubernetes/client/index.ts'
 import { StatusError } from '../src/kubernetes/object/index.ts'
 import { cpuMs } from './support/cpu-ms.ts'
@@ -188,7 +188,7 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
       const body = async () => ({ yaml: yaml.replace('metadata:', 'metadata:\n  labels: { edited: applied }'), resourceVersion, apply })
       return await editYaml({ client: app.client, namespace, name, tasks, body } as StackRequest)
     }
-    const own = new TaskProcesses()
+    const own = new Offload()
     const realTasks = own.of({ user: 'ann', signal: new AbortController().signal })
     await rejects(edit(false), { message: 'no time' })
     const result = await edit(true)

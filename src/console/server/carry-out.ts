@@ -14,7 +14,8 @@ import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
 import { approvePlan, rejectPlan, type ShownPlan } from './approve-plan.ts'
 import { destroyStack } from './destroy-stack.ts'
-import { type CallTasks, rollbackState } from './stack/index.ts'
+import type { CallTasks } from './offload/index.ts'
+import { rollbackState } from './stack/index.ts'
 
 /** What to show, and of a requested Run the value that `status.handledRequest` of the Stack has once the Run exists. */
 export type Carried = { readonly message: string; readonly request?: string }

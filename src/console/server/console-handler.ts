@@ -5,6 +5,7 @@ import { actionRoutes } from './action-routes.ts'
 import { Assets } from './assets.ts'
 import { errorBody } from './error-response.ts'
 import { logRoutes } from './log-routes.ts'
+import { Offload } from './offload/index.ts'
 import { OidcSignIn, requireOidc } from './oidc-sign-in.ts'
 import type { ConsoleServerOptions } from './options.ts'
 import { planRoutes } from './plan-routes.ts'
@@ -14,7 +15,7 @@ import { requireSameOrigin } from './same-origin.ts'
 import { sendJson } from './send-json.ts'
 import { SessionAccess } from './session-access.ts'
 import { defaultSessionLimits, Sessions } from './sessions.ts'
-import { stackRoutes, TaskProcesses } from './stack/index.ts'
+import { stackRoutes } from './stack/index.ts'
 import { Streams } from './streams.ts'
 import { TokenReviews } from './token-reviews.ts'
 import { UserSessions } from './user-sessions.ts'
@@ -39,7 +40,7 @@ export class ConsoleServer {
   readonly #users: UserSessions
   readonly #oidc: OidcSignIn | undefined
   readonly #streams: Streams
-  readonly #tasks = new TaskProcesses()
+  readonly #tasks = new Offload()
   /** Of the session itself: a read-only console has them too. */
   readonly #sessionRoutes: Routes
   readonly #timers: readonly NodeJS.Timeout[]

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { ReachedBy } from './cookies.ts'
+import type { CallTasks } from './offload/index.ts'
 import type { ConsoleServerOptions } from './options.ts'
 import type { SessionRecord } from './sessions.ts'
-import type { CallTasks } from './stack/index.ts'
 import type { Visibility } from './visibility.ts'
 
 /** A request of a user who is signed in. */

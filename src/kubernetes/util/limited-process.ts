@@ -19,9 +19,16 @@ const outOfMemorySignals: readonly (string | null)[] = ['SIGABRT', 'SIGKILL']
 /** How much of the end of stderr is part of an error. */
 const maxErrorLength = 2_000
 
-/** The process could not finish a request within its limits. The message completes "reading the state …": `takes longer than 5 s`. */
+/** The process could not finish a request within its limits. */
 export class ProcessLimitError extends Error {
   override readonly name = 'ProcessLimitError'
+  /** What the request takes more of: `5 s`, or `256 MB of memory`. */
+  readonly limit: string
+
+  constructor(process: string, limit: string) {
+    super(`a request to process ${process} takes more than ${limit}`)
+    this.limit = limit
+  }
 }
 
 type Child = { readonly process: ChildProcess; readonly ended: Promise<Ending> }
@@ -59,7 +66,7 @@ export class LimitedProcess<Request, Response> {
     signal?.throwIfAborted()
     this.#isBusy = true
     clearTimeout(this.#idleTimer)
-    const { timeoutMs } = this.#options
+    const { name, timeoutMs } = this.#options
     let stopped: Ending | undefined
     const stop = (reason: unknown) => {
       stopped ??= { error: reason as Error }
@@ -67,7 +74,7 @@ export class LimitedProcess<Request, Response> {
     }
     const abort = () => stop(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
-    const timer = setTimeout(() => stop(new ProcessLimitError(`takes longer than ${timeoutMs / 1_000} s`)), timeoutMs)
+    const timer = setTimeout(() => stop(new ProcessLimitError(name, `${timeoutMs / 1_000} s`)), timeoutMs)
     try {
       this.#child ??= this.#start()
       const reply = await exchange<Request, Response>(this.#child, request)
@@ -147,7 +154,7 @@ function startChild(path: string, { name, maxHeapMb }: LimitedProcessOptions): C
     child.once('exit', (code, signal) => {
       const error =
         outOfMemorySignals.includes(signal) && !child.killed
-          ? new ProcessLimitError(`takes more than ${maxHeapMb} MB of memory`)
+          ? new ProcessLimitError(name, `${maxHeapMb} MB of memory`)
           : new Error(`process ${name} has ended with ${signal ?? `exit code ${code}`}: ${output}`)
       resolve({ error })
     })

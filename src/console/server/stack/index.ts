@@ -1,9 +1,8 @@
 /**
  * @module console/server/stack: the parts of the page of a Stack. Start reading at `stack-routes.ts`.
  * In: a request of a user and a client with exactly the rights of that user. Out: what `protocol/stack-details.ts` has.
- * Nothing here is cached: each part is read when it is shown. What takes long for a large state or text is among the pure functions of `tasks.ts`,
- * which `task-processes.ts` calls in a process of their own. Pure: `state-diff.ts`, `state-resources.ts`, `variable-sources.ts`, `dependency-graph.ts`, `stack-yaml.ts`, `line-diff.ts`.
+ * Nothing here is cached: each part is read when it is shown. What takes long for a large state or text is in `console/server/offload/`.
+ * Pure: `variable-sources.ts`, `dependency-graph.ts`.
  */
 export { rollbackState } from './rollback-state.ts'
 export { stackRoutes } from './stack-routes.ts'
-export { type CallTasks, TaskProcesses } from './task-processes.ts'

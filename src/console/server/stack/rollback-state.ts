@@ -1,9 +1,9 @@
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { badRequest, StatusError } from '../../../kubernetes/object/index.ts'
+import type { CallTasks } from '../offload/index.ts'
 import { readStack } from './stack-request.ts'
 import { currentOf, rollbackProblem } from './state-versions.ts'
 import { expectManaged, StoredState, sizeOf } from './stored-state.ts'
-import type { CallTasks } from './task-processes.ts'
 
 export type Rollback = {
   readonly namespace: string

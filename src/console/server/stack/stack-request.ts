@@ -4,8 +4,8 @@ import type { Client } from '../../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../../kubernetes/object/index.ts'
 import type { Projections } from '../../projection/index.ts'
 import type { Rights } from '../available-actions.ts'
+import type { CallTasks } from '../offload/index.ts'
 import type { Visibility } from '../visibility.ts'
-import type { CallTasks } from './task-processes.ts'
 
 /** A request for a part of the page of one Stack. */
 export type StackRequest = {

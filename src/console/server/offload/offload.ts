@@ -9,7 +9,7 @@ export type CallTasks = {
 }
 
 /** The processes of a console: two, so that no comparison of states delays who edits a Stack. Each runs only while there is something large. */
-export class TaskProcesses {
+export class Offload {
   readonly #states = new TaskRunner({
     name: 'oarlock-console-states',
     // Two states of 16 MiB take 0.5 s and 130 MB, malicious ones more than both limits. Inline it is up to 5 ms, or 80 ms.

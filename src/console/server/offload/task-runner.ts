@@ -1,6 +1,6 @@
 import { StatusError } from '../../../kubernetes/object/index.ts'
 import { ClientLimiter, LimitedProcess, type LimitedProcessOptions, ProcessLimitError } from '../../../kubernetes/util/index.ts'
-import { performTask, type TaskName, type TaskReply, type TaskRequest, type Tasks } from './tasks.ts'
+import { performTask, type TaskName, type TaskReply, type TaskRequest, type Tasks } from './stack-tasks.ts'
 
 /** Performs one of {@link tasks}. */
 export type RunTask = <Name extends TaskName>(name: Name, ...args: Parameters<Tasks[Name]>) => Promise<ReturnType<Tasks[Name]>>
@@ -31,7 +31,7 @@ export class TaskRunner {
 
   constructor(options: TaskRunnerOptions) {
     this.#options = options
-    this.#process = new LimitedProcess('console/server/stack/task-process', options)
+    this.#process = new LimitedProcess('console/server/offload/offload-process', options)
   }
 
   /**
