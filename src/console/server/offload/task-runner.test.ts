@@ -14,9 +14,6 @@ const size = slowOld.length + slowNew.length
 const slowTask = (run: RunTask) => run('diffStates', slowOld, slowNew, { to: 2, withValues: true })
 const quickTask = (run: RunTask) => run('resourcesIn', largeState(1, 'x'), 10)
 
-/** The next thread that starts. Rejects where tasks are performed without one. */
-const workerStart = () => once(process, 'worker', { signal: AbortSignal.timeout(20_000) }) as Promise<[Worker]>
-
 function open(t: TestContext, limits: { timeoutMs?: number; maxHeapMb?: number } = {}): TaskRunner {
   const runner = new TaskRunner({
     ...{ name: 'test', maxInlineSize: 1_000, timeoutMs: 60_000, maxHeapMb: 256, ...limits },

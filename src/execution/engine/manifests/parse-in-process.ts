@@ -31,10 +31,14 @@ export async function parseInProcess(
     if (signal.aborted)
       throw new EngineError('Interrupted', 'the Run was interrupted while the manifests were parsed; no object was changed')
     if (!(error instanceof ProcessLimitError)) throw error
-    throw new EngineError('InvalidConfiguration', `parsing the manifests ${error.message}: divide the source into several Stacks`, {
-      retryable: false,
-      cause: error,
-    })
+    throw new EngineError(
+      'InvalidConfiguration',
+      `parsing the manifests takes more than ${error.limit}: divide the source into several Stacks`,
+      {
+        retryable: false,
+        cause: error,
+      },
+    )
   } finally {
     await parser.close()
   }
