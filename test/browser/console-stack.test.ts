@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Dialog, Page } from 'playwright-core'
 import type { StackSpec } from '../../src/api/index.ts'
 import { stackSections } from '../../src/console/protocol/index.ts'
 import { checkLooks } from '../support/axe.ts'
@@ -157,6 +157,58 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
   test('drift is shown with what differs', async () => {
     await open('web', 'drift')
     await panel('What differs').getByText('data.theme: "light" → "dark"').waitFor()
+  })
+
+  test('edited YAML outlives another page, a reload and the end of the session, and is discarded only after a question', async () => {
+    const questions: string[] = []
+    let isConfirmed = true
+    const answer = (dialog: Dialog) => {
+      questions.push(dialog.type() === 'beforeunload' ? 'beforeunload' : dialog.message())
+      void (isConfirmed ? dialog.accept() : dialog.dismiss())
+    }
+    page.on('dialog', answer)
+    await open('app', 'yaml')
+    const editor = page.getByRole('textbox', { name: /^YAML of/ })
+    const yaml = await editor.inputValue()
+    const edited = yaml.replace('replicas: 2', 'replicas: 3')
+    const isKept = async () => {
+      await page.getByText('These are your changes from before. They are not applied.').waitFor()
+      equal(await editor.inputValue(), edited)
+    }
+    await editor.fill(edited)
+    await page.getByRole('link', { name: 'Events' }).click()
+    await panel('Events').waitFor()
+    await page.goBack()
+    await isKept()
+    await page.reload()
+    await isKept()
+    deepEqual(questions, ['beforeunload'])
+
+    await context.clearCookies()
+    await page.getByRole('button', { name: 'Validate' }).click()
+    await page.getByText('the session has ended').waitFor()
+    await page.goto(fleet.consoleLink())
+    await page.getByText('Needs attention').waitFor()
+    await open('app', 'yaml')
+    await isKept()
+
+    questions.length = 0
+    isConfirmed = false
+    await page.getByRole('button', { name: 'Load again' }).click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    equal(await editor.inputValue(), edited)
+    isConfirmed = true
+    await page.getByRole('button', { name: 'Load again' }).click()
+    await page.getByText('This is the Stack as it is now.').waitFor()
+    equal(await editor.inputValue(), yaml)
+    const [reload, signOut] = [/^Discard your changes to the YAML of shop\/app\?$/, /^Sign out and discard/]
+    equal(questions.length, 3)
+    for (const [index, question] of [reload, signOut, reload].entries()) match(questions[index] ?? '', question)
+    await page.reload()
+    await editor.waitFor()
+    equal(await editor.inputValue(), yaml)
+    equal(questions.length, 3)
+    page.off('dialog', answer)
   })
 
   test('YAML: an error of the server is at its line, and what it accepts is shown and then applied', async () => {
