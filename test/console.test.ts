@@ -10,6 +10,7 @@ import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type {
   Action,
   BulkResult,
+  OverviewFacts,
   PoolFacts,
   PoolHistoryFacts,
   Session,
@@ -249,6 +250,7 @@ describe('the console', { timeout: 120_000 }, () => {
       workers: { kind: 'workers' },
       pool: { kind: 'pool', name: 'joined' },
       poolHistory: { kind: 'history', minutes: 60, pool: 'joined' },
+      overview: { kind: 'overview' },
       own: { kind: 'stack', namespace: 'a', name: 'one' },
       foreign: { kind: 'stack', namespace: 'b', name: 'one' },
     })
@@ -260,6 +262,9 @@ describe('the console', { timeout: 120_000 }, () => {
     equal((stream.facts('stacks') as TableFacts).all, 2)
     for (const view of ['workers', 'pool', 'poolHistory'])
       equal((await eventually(async () => stream.deltas(view)[0], `view ${view}`)).error?.code, 'Forbidden')
+    const overview = await eventually(async () => stream.facts('overview') as OverviewFacts | undefined, 'the overview')
+    const { isWhole, stacks, workers } = overview
+    deepEqual({ isWhole, stacks, workers }, { isWhole: { stacks: false, runs: false }, stacks: 2, workers: undefined })
     equal((await eventually(async () => stream.deltas('foreign')[0], 'the foreign Stack')).error?.code, 'Forbidden')
     equal((await eventually(async () => stream.deltas('own')[0], 'the own Stack')).error, undefined)
     const actions = (await (await browser.get('actions/stacks/a/one')).json()) as Action[]
@@ -407,7 +412,8 @@ describe('the console', { timeout: 120_000 }, () => {
   test('after a sign-out the stream ends and the cookie is worth nothing', async () => {
     const browser = await signIn({ link: linkOf(app) })
     const stream = await openStream(browser, { o: { kind: 'overview' } })
-    await eventually(async () => stream.facts('o'), 'the overview')
+    const { isWhole, workers } = (await eventually(async () => stream.facts('o'), 'the overview')) as OverviewFacts
+    deepEqual([isWhole, workers?.total], [{ stacks: true, runs: true }, 0])
     equal((await browser.send('DELETE', 'session', undefined)).status, 200)
     await eventually(async () => stream.messages.some(({ type }) => type === 'signed-out') || undefined, 'the end of the stream')
     equal((await browser.get('session')).status, 401)

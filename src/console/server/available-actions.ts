@@ -107,10 +107,17 @@ export async function workerActions({ metadata: { name }, spec }: Worker, rights
 async function decide(candidates: readonly Candidate[], rights: Rights): Promise<Action[]> {
   return await Promise.all(
     candidates.map(async ({ name, label, needs, command, why }) => {
-      const reason = rights.readOnly ? 'the console is read-only' : (why ?? (await missingRight(needs, rights)))
+      const reason = rights.readOnly ? whyReadOnly : (why ?? (await missingRight(needs, rights)))
       return { name, label, command, enabled: reason === undefined, ...(reason !== undefined && { why: reason }) }
     }),
   )
+}
+
+const whyReadOnly = 'the console is read-only'
+
+/** Why the user may not do what needs these rights. */
+export async function whyNotAllowed(needs: readonly NeededRight[], rights: Rights): Promise<string | undefined> {
+  return rights.readOnly ? whyReadOnly : await missingRight(needs, rights)
 }
 
 async function missingRight(needs: readonly NeededRight[], rights: Rights): Promise<string | undefined> {

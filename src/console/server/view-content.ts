@@ -66,7 +66,8 @@ async function contentOf(query: ViewQuery, sources: ViewSources): Promise<ViewCo
         visibleRows('runs', tables.runs, sources),
         visibleRows('workers', tables.workers, sources),
       ])
-      return { facts: overviewOf({ stacks: stacks.rows, runs: runs.rows, workers: workers.rows, nowMs: nowMs() }) }
+      const shown = { stacks: stacks.rows, runs: runs.rows, workers: workers.isHidden ? undefined : workers.rows }
+      return { facts: { isWhole: { stacks: stacks.isWhole, runs: runs.isWhole }, ...overviewOf({ ...shown, nowMs: nowMs() }) } }
     }
     case 'stack':
       return await stackContent(query, sources)
@@ -102,17 +103,17 @@ function tableOf(kind: TableKind, { tables }: Projections): RowTable<AnyRow> {
   return (kind === 'queue' ? tables.runs : tables[kind]) as unknown as RowTable<AnyRow>
 }
 
-/** `isHidden`: of a kind without namespaces, that the user may not list. */
+/** `isHidden`: of a kind without namespaces, that the user may not list. `isWhole`: the user may list it in all namespaces. */
 async function visibleRows<Row extends { readonly key: string }>(
   kind: TableKind,
   table: RowTable<Row>,
   { visibility }: ViewSources,
-): Promise<{ readonly rows: Iterable<Row>; readonly isHidden: boolean }> {
+): Promise<{ readonly rows: Iterable<Row>; readonly isHidden: boolean; readonly isWhole: boolean }> {
   const isNamespaced = kind === 'stacks' || kind === 'runs' || kind === 'queue'
   const visible = await visibility.of(kind, () => namespacesOf(table))
-  if (visible.all) return { rows: table.values(), isHidden: false }
-  if (!isNamespaced) return { rows: [], isHidden: true }
-  return { rows: filtered(table, visible), isHidden: false }
+  if (visible.all) return { rows: table.values(), isHidden: false, isWhole: true }
+  if (!isNamespaced) return { rows: [], isHidden: true, isWhole: false }
+  return { rows: filtered(table, visible), isHidden: false, isWhole: false }
 }
 
 function* filtered<Row extends { readonly key: string }>(table: RowTable<Row>, visible: Visible & { readonly all: false }): Generator<Row> {

@@ -4,7 +4,6 @@ import { draftOf, keepDraft } from '../../drafts.ts'
 import { Command } from '../../parts/command.tsx'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
 import { request } from '../../request.ts'
-import { currentSession } from '../../session.ts'
 import type { SectionProps } from './section-props.ts'
 
 export function YamlSection(props: SectionProps) {
@@ -27,19 +26,23 @@ function Editor({ shown, ...props }: SectionProps & { readonly shown: StackYaml 
   const { namespace, name, object } = props
   const path = stackPath(props, 'yaml')
   const [draft] = useState(() => draftOf(path))
-  const [base, setBase] = useState(draft?.base ?? shown)
+  const [base, setBase] = useState<StackYaml>(draft ? { ...shown, ...draft.base } : shown)
   const [text, setText] = useState(draft?.text ?? shown.yaml)
   const [isBusy, setBusy] = useState(false)
   const [valid, setValid] = useState<Valid>()
   const [problems, setProblems] = useState<readonly YamlProblem[]>([])
   const [result, setResult] = useState(draft ? 'These are your changes from before. They are not applied.' : '')
   const editor = useRef<HTMLTextAreaElement>(null)
-  const isReadOnly = currentSession().readOnly
+  const { whyNoEdit } = base
+  const isReadOnly = whyNoEdit !== undefined
   const hasChanged = object.metadata?.resourceVersion !== undefined && object.metadata.resourceVersion !== base.resourceVersion
 
   const isEdited = text !== base.yaml
   // Before the user can leave the page.
-  useLayoutEffect(() => keepDraft(path, isEdited ? { text, base } : undefined), [text, base])
+  useLayoutEffect(
+    () => keepDraft(path, isEdited ? { text, base: { yaml: base.yaml, resourceVersion: base.resourceVersion } } : undefined),
+    [text, base],
+  )
   const send = async (apply: boolean) => {
     setBusy(true)
     setProblems([])
@@ -157,7 +160,7 @@ function Editor({ shown, ...props }: SectionProps & { readonly shown: StackYaml 
       </div>
       <p class="hint">
         {isReadOnly
-          ? 'The console is read-only.'
+          ? `No changes: ${whyNoEdit}.`
           : 'The server validates the text first and shows what would change. It is applied only if the Stack has not changed since it was shown.'}
       </p>
       <Command text={`kubectl replace --dry-run=server -f stack.yaml -n ${namespace}`} />
