@@ -63,5 +63,7 @@ export type Action = {
   readonly enabled: boolean
   /** Why it is not enabled: no right, or the state of the object. */
   readonly why?: string
+  /** What it does, where the state of the object makes that another thing than usual. */
+  readonly effect?: string
   readonly command: string
 }

@@ -184,7 +184,7 @@ export function ActionForm({
       {hasPlan && (
         <PlanText namespace={namespace ?? ''} runName={seen.planRun ?? ''} digest={seen.digest ?? ''} onShown={() => setPlanShown(true)} />
       )}
-      <p>{actionEffects[action.name]}</p>
+      <p>{action.effect ?? actionEffects[action.name]}</p>
       {action.name === 'approve' && seen.digest !== undefined && (
         <p>
           Exactly the plan with digest <code>{shortDigest(seen.digest)}</code>: no other plan is approved.
