@@ -134,6 +134,8 @@ export type StackFacts = { readonly row?: StackRow; readonly object?: unknown; r
 export type RunFacts = {
   readonly row?: RunRow
   readonly object?: unknown
+  /** Whether its Worker exists: a one-shot worker exits after its Run. */
+  readonly hasWorker: boolean
   /** The Runs that are attempts at the same, with this one, the first attempt first. Empty if there was only one. */
   readonly attempts: readonly RunRow[]
   /** Of an Apply: the Run whose approved plan it applies. */

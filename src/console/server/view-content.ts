@@ -2,7 +2,7 @@ import { runResource, type Stack, stackResource, workerPoolResource } from '../.
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
 import { type History, overviewOf, type Projections, type RowTable, relatedRuns, tableView, type ViewContent } from '../projection/index.ts'
-import type { PoolFacts, RunFacts, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
+import type { PoolFacts, RunFacts, RunRow, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
 import { isForbidden, isNotFound } from './error-response.ts'
 import type { Visibility, Visible } from './visibility.ts'
 
@@ -31,7 +31,7 @@ function rowVersions(query: ViewQuery, { tables }: Projections): readonly unknow
       return [tables.stacks.get(`${query.namespace}/${query.name}`)]
     case 'run': {
       const run = tables.runs.get(`${query.namespace}/${query.name}`)
-      return [run, run && tables.stacks.get(`${query.namespace}/${run.stack}`)]
+      return [run, run && tables.stacks.get(`${query.namespace}/${run.stack}`), hasWorker(run, tables)]
     }
     case 'queue':
       return [tables.runs.version]
@@ -45,6 +45,9 @@ function rowVersions(query: ViewQuery, { tables }: Projections): readonly unknow
       return [tables[query.kind].version]
   }
 }
+
+const hasWorker = (run: RunRow | undefined, { workers }: Projections['tables']) =>
+  run?.worker !== undefined && workers.get(run.worker) !== undefined
 
 /** What a user sees of a view now. */
 export async function viewContent(query: ViewQuery, sources: ViewSources): Promise<ViewContent> {
@@ -166,7 +169,7 @@ async function runContent(
   const mayListRuns = visible.all || visible.namespaces.has(namespace)
   const row = projections.tables.runs.get(`${namespace}/${name}`)
   const runs = row && mayListRuns ? projections.runsOf(namespace, row.stack) : []
-  const facts: RunFacts = { ...(row && { row }), object, ...relatedRuns(row, runs) }
+  const facts: RunFacts = { ...(row && { row }), object, hasWorker: hasWorker(row, projections.tables), ...relatedRuns(row, runs) }
   return { facts }
 }
 

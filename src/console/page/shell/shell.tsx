@@ -104,6 +104,15 @@ export function Shell() {
               </li>
             ))}
           </ul>
+          <button
+            type="button"
+            onClick={() => {
+              isMoreOpen.value = false
+              isHelpOpen.value = true
+            }}
+          >
+            Help
+          </button>
           <ThemeSwitch />
         </Dialog>
       )}
