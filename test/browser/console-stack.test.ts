@@ -241,6 +241,7 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
   test('Events of the Stack are listed', async () => {
     await open('network', 'events')
     await panel('Events').getByText('Run created').first().waitFor()
+    await panel('Events').getByText('report no Event when they are created or succeed').waitFor()
   })
 
   test('parts have no violation of accessibility rules and fit a phone, in both colours', async () => {
@@ -265,7 +266,7 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     const dialog = page.getByRole('dialog')
     const confirm = dialog.getByRole('button', { name: 'Reject the plan' })
     await dialog.getByText('terraform_data.volume will be created').waitFor()
-    await dialog.getByLabel(/Why, for others to read/).fill('too large')
+    await dialog.getByLabel(/^Reason/).fill('too large')
     await confirm.click()
     await dialog.getByText(/plan [0-9a-f]{12} rejected/).waitFor()
     await dialog.getByRole('button', { name: 'Close' }).last().click()

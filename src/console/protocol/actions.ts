@@ -29,7 +29,7 @@ export type ActionRequest = {
   readonly digest?: string
   /** Of the object when it was shown: the action is rejected if it has changed since. */
   readonly resourceVersion?: string
-  /** Of a rejection: why, for others to read. */
+  /** Of a rejection: its reason, which others can read. */
   readonly reason?: string
   /** Of a rollback: the version of the state that becomes the current one, and the one that was when the user looked. */
   readonly version?: number

@@ -192,7 +192,7 @@ export function ActionForm({
       )}
       {action.name === 'reject' && step.kind !== 'done' && (
         <label class="field">
-          <span>Why, for others to read:</span>
+          <span>Reason (visible to others):</span>
           <input type="text" maxLength={1_000} value={reason} onInput={event => setReason(event.currentTarget.value)} />
         </label>
       )}
