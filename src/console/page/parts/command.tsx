@@ -26,7 +26,7 @@ export function Command({ text }: { readonly text: string }) {
 
 /** For commands that read the data directory. Its path is not shown to those who have not signed in. */
 export const DataHint = () => (
-  <p class="hint">
+  <p class="dim">
     Add <code>--data DIRECTORY</code> if <code>oarlock up</code> was started with it.
   </p>
 )
