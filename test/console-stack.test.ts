@@ -243,7 +243,9 @@ describe('the page of a Stack', { timeout: 240_000, skip: skipWithoutTerraformEn
       equal((await viewer.get(`stacks/shop/network/${part}`)).status, 403, part)
     const { variables } = await read<StackVariables>('variables', 'app', viewer)
     equal(variables.find(({ source }) => source.kind === 'ConfigMap')?.problem, 'you may not read it')
-    const { yaml, resourceVersion } = await read<StackYaml>('yaml', 'network', viewer)
+    const { yaml, resourceVersion, whyNoEdit } = await read<StackYaml>('yaml', 'network', viewer)
+    equal(whyNoEdit, 'you need the permission to update stacks')
+    equal((await read<StackYaml>('yaml')).whyNoEdit, undefined)
     const edited = (await (await viewer.post('stacks/shop/network/yaml', { yaml, resourceVersion, apply: true })).json()) as YamlResult
     ok(!edited.ok)
     match(edited.problems[0]?.message ?? '', /cannot update/)

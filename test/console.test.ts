@@ -10,6 +10,7 @@ import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type {
   Action,
   BulkResult,
+  OverviewFacts,
   PoolFacts,
   PoolHistoryFacts,
   Session,
@@ -220,7 +221,8 @@ describe('the console', { timeout: 120_000 }, () => {
     const { row } = (await eventually(async () => stream.facts('pool'), 'the pool')) as PoolFacts
     deepEqual([row?.name, row?.mode], ['joined', 'External'])
     const { scalings } = (await eventually(async () => stream.facts('history'), 'its history')) as PoolHistoryFacts
-    deepEqual(scalings, [])
+    // Its first size is a change if the console has seen the pool before the pool wanted workers.
+    ok(scalings.every(({ pool, from, to }) => pool === 'joined' && from === 0 && to > 0))
     await stream.close()
   })
 
@@ -249,6 +251,7 @@ describe('the console', { timeout: 120_000 }, () => {
       workers: { kind: 'workers' },
       pool: { kind: 'pool', name: 'joined' },
       poolHistory: { kind: 'history', minutes: 60, pool: 'joined' },
+      overview: { kind: 'overview' },
       own: { kind: 'stack', namespace: 'a', name: 'one' },
       foreign: { kind: 'stack', namespace: 'b', name: 'one' },
     })
@@ -260,6 +263,9 @@ describe('the console', { timeout: 120_000 }, () => {
     equal((stream.facts('stacks') as TableFacts).all, 2)
     for (const view of ['workers', 'pool', 'poolHistory'])
       equal((await eventually(async () => stream.deltas(view)[0], `view ${view}`)).error?.code, 'Forbidden')
+    const overview = await eventually(async () => stream.facts('overview') as OverviewFacts | undefined, 'the overview')
+    const { isWhole, stacks, workers } = overview
+    deepEqual({ isWhole, stacks, workers }, { isWhole: { stacks: false, runs: false }, stacks: 2, workers: undefined })
     equal((await eventually(async () => stream.deltas('foreign')[0], 'the foreign Stack')).error?.code, 'Forbidden')
     equal((await eventually(async () => stream.deltas('own')[0], 'the own Stack')).error, undefined)
     const actions = (await (await browser.get('actions/stacks/a/one')).json()) as Action[]
@@ -418,7 +424,8 @@ describe('the console', { timeout: 120_000 }, () => {
   test('after a sign-out the stream ends and the cookie is worth nothing', async () => {
     const browser = await signIn({ link: linkOf(app) })
     const stream = await openStream(browser, { o: { kind: 'overview' } })
-    await eventually(async () => stream.facts('o'), 'the overview')
+    const { isWhole, workers } = (await eventually(async () => stream.facts('o'), 'the overview')) as OverviewFacts
+    deepEqual([isWhole, workers?.total], [{ stacks: true, runs: true }, 0])
     equal((await browser.send('DELETE', 'session', undefined)).status, 200)
     await eventually(async () => stream.messages.some(({ type }) => type === 'signed-out') || undefined, 'the end of the stream')
     equal((await browser.get('session')).status, 401)

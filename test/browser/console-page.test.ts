@@ -170,10 +170,12 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
   })
 
   test('the result of a bulk action lists failures first, and the rest when it is asked for', async () => {
+    console_.projections.tables.stacks.set({ ...stackRowOf(0, Date.now()), suspended: true })
     await open('stacks')
     await page.getByRole('checkbox', { name: 'Select team-00/service-00000' }).check()
     await page.getByRole('button', { name: 'Run', exact: true }).click()
     const dialog = page.getByRole('dialog')
+    await dialog.locator('.listed li', { hasText: 'team-00/service-00000' }).getByText('suspended', { exact: true }).waitFor()
     await dialog.getByText('applies the changes to the real infrastructure').waitFor()
     // Every third has failed: 1,100 of 3,300.
     const results = Array.from({ length: 3_300 }, (_, index) =>
@@ -183,19 +185,21 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
     )
     await page.route('**/api/bulk', route => route.fulfill({ json: { results } }))
     await dialog.getByRole('button', { name: 'Run 1 Stack' }).click()
-    await dialog.getByText('2,200 done, 1,100 failed').waitFor()
+    await dialog.getByText('2,200 requested, 1,100 failed').waitFor()
     await page.unroute('**/api/bulk')
     const [failed, done] = [dialog.locator('.results').first(), dialog.locator('details .results')]
     equal(await failed.locator('li').count(), 1_000)
+    equal(await failed.locator('li').first().getByRole('link').getAttribute('href'), '/console/stacks/a/s0')
     equal(await failed.locator('li .badge', { hasText: 'Failed' }).count(), 1_000)
     await dialog.getByText('1,000 of 1,100 are listed.').waitFor()
     await dialog.getByRole('button', { name: 'Show 100 more' }).first().click()
     equal(await failed.locator('li').count(), 1_100)
-    await dialog.getByText('Done: 2,200').click()
+    await dialog.getByText('Requested: 2,200').click()
     equal(await done.locator('li').count(), 100)
     await dialog.getByRole('button', { name: 'Show 100 more' }).click()
     equal(await done.locator('li').count(), 200)
     await dialog.locator('footer').getByRole('button', { name: 'Close' }).click()
+    console_.projections.tables.stacks.set(stackRowOf(0, Date.now()))
   })
 
   test('a group of the overview leads to exactly its Stacks, and the tile to all of them', async () => {
@@ -252,7 +256,7 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
     ok(message && message.width > 400, `${message?.width} px`)
   })
 
-  test('a table is not higher than its rows, and a phone shows whether a Run plans or applies', async () => {
+  test('a table is not higher than its rows, and a phone shows whether a Run plans or applies, and the help', async () => {
     await open('runs?filter=name:service-00001-1')
     const box = await page.locator('.table-scroll').boundingBox()
     ok(box && box.height < 100, `${box?.height} px`)
@@ -262,6 +266,10 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
     await page.locator('.card', { hasText: 'Plan' }).waitFor()
     await page.goto(console_.url)
     await page.locator('.run-list').getByText('Plan #1').first().waitFor()
+    await page.getByRole('button', { name: 'More' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Help' }).click()
+    await page.getByRole('dialog').getByText('-engine:pulumi').waitFor()
+    await page.keyboard.press('Escape')
     await page.setViewportSize({ width: 1280, height: 800 })
   })
 

@@ -268,6 +268,18 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.locator('.log').getByText('no luck').waitFor()
   })
 
+  test('a Run links to its worker while that exists, and names it afterwards', async () => {
+    await makeStack('short', ['sleep', '8'])
+    const run = await runIn('short', ['Applying'])
+    const name = run.spec.workerName as string
+    await open(run)
+    const link = page.getByRole('link', { name, exact: true })
+    await link.waitFor()
+    // A worker of the pool exits after its Run.
+    await link.waitFor({ state: 'detached', timeout: 40_000 })
+    await page.getByText(name, { exact: true }).waitFor()
+  })
+
   test('all controllers of the process are listed, with the latency of those that reconcile', async () => {
     await runIn('many', ['Succeeded'])
     await page.goto(`${base()}/console/controllers`)

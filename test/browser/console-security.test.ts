@@ -343,7 +343,10 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await viewer.goto(consoleUrl)
     await viewer.getByLabel('Bearer token').fill(status.token)
     await viewer.getByRole('button', { name: 'Sign in', exact: true }).click()
-    await viewer.getByText('Needs attention').waitFor()
+    await viewer.getByRole('heading', { name: 'Needs attention in the namespaces that you may see', exact: true }).waitFor()
+    const counts = viewer.getByRole('region', { name: 'Counts' })
+    await counts.getByRole('link', { name: /Stacks\s*1.*in the namespaces that you may see/ }).waitFor()
+    await counts.getByRole('link', { name: /Workers.*you may not list Workers/ }).waitFor()
     deepEqual(await keysOf(viewer), ['/console/stacks/a/one'])
     await viewer.goto(`${consoleUrl}stacks/b/one`)
     await viewer
@@ -356,6 +359,10 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     equal(await suspend.getAttribute('aria-disabled'), 'true')
     const why = await viewer.locator(`#${await suspend.getAttribute('aria-describedby')}`).textContent()
     match(why ?? '', /patch|right|permission/)
+    await viewer.goto(`${consoleUrl}stacks/a/one/yaml`)
+    await viewer.getByText('No changes: you need the permission to update stacks.').waitFor()
+    ok(!(await viewer.getByRole('textbox', { name: /^YAML of/ }).isEditable()))
+    ok(await viewer.getByRole('button', { name: 'Validate' }).isDisabled())
     await context.close()
   })
 

@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Dialog, Locator, Page } from 'playwright-core'
 import type { StackSpec } from '../../src/api/index.ts'
 import { stackSections } from '../../src/console/protocol/index.ts'
 import { checkLooks } from '../support/axe.ts'
@@ -252,6 +252,58 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     await plan.getByText('terraform_data.subnet[0] will be created').waitFor()
   })
 
+  test('edited YAML outlives another page, a reload and the end of the session, and is discarded only after a question', async () => {
+    const questions: string[] = []
+    let isConfirmed = true
+    const answer = (dialog: Dialog) => {
+      questions.push(dialog.type() === 'beforeunload' ? 'beforeunload' : dialog.message())
+      void (isConfirmed ? dialog.accept() : dialog.dismiss())
+    }
+    page.on('dialog', answer)
+    await open('app', 'yaml')
+    const editor = page.getByRole('textbox', { name: /^YAML of/ })
+    const yaml = await editor.inputValue()
+    const edited = yaml.replace('replicas: 2', 'replicas: 3')
+    const isKept = async () => {
+      await page.getByText('These are your changes from before. They are not applied.').waitFor()
+      equal(await editor.inputValue(), edited)
+    }
+    await editor.fill(edited)
+    await page.getByRole('link', { name: 'Events' }).click()
+    await panel('Events').waitFor()
+    await page.goBack()
+    await isKept()
+    await page.reload()
+    await isKept()
+    deepEqual(questions, ['beforeunload'])
+
+    await context.clearCookies()
+    await page.getByRole('button', { name: 'Validate' }).click()
+    await page.getByText('the session has ended').waitFor()
+    await page.goto(fleet.consoleLink())
+    await page.getByText('Needs attention').waitFor()
+    await open('app', 'yaml')
+    await isKept()
+
+    questions.length = 0
+    isConfirmed = false
+    await page.getByRole('button', { name: 'Load again' }).click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    equal(await editor.inputValue(), edited)
+    isConfirmed = true
+    await page.getByRole('button', { name: 'Load again' }).click()
+    await page.getByText('This is the Stack as it is now.').waitFor()
+    equal(await editor.inputValue(), yaml)
+    const [reload, signOut] = [/^Discard your changes to the YAML of shop\/app\?$/, /^Sign out and discard/]
+    equal(questions.length, 3)
+    for (const [index, question] of [reload, signOut, reload].entries()) match(questions[index] ?? '', question)
+    await page.reload()
+    await editor.waitFor()
+    equal(await editor.inputValue(), yaml)
+    equal(questions.length, 3)
+    page.off('dialog', answer)
+  })
+
   test('YAML: an error of the server is at its line, and what it accepts is shown and then applied', async () => {
     await open('app', 'yaml')
     const editor = page.getByRole('textbox', { name: /^YAML of/ })
@@ -282,6 +334,7 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
   test('Events of the Stack are listed', async () => {
     await open('network', 'events')
     await panel('Events').getByText('Run created').first().waitFor()
+    await panel('Events').getByText('report no Event when they are created or succeed').waitFor()
   })
 
   test('parts have no violation of accessibility rules and fit a phone, in both colours', async () => {
@@ -306,7 +359,7 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     const dialog = page.getByRole('dialog')
     const confirm = dialog.getByRole('button', { name: 'Reject the plan' })
     await dialog.getByText('terraform_data.volume will be created').waitFor()
-    await dialog.getByLabel(/Why, for others to read/).fill('too large')
+    await dialog.getByLabel(/^Reason/).fill('too large')
     await confirm.click()
     await dialog.getByText(/plan [0-9a-f]{12} rejected/).waitFor()
     await dialog.getByRole('button', { name: 'Close' }).last().click()

@@ -246,6 +246,7 @@ function nextSteps(rows: readonly FleetRow[], dataDir: string, paint: Paint): st
   const steps: [command: string, purpose: string, requires?: string][] = [
     // Without it, another command would find another server, or none.
     ...(findKubeconfig(undefined) === kubeconfig ? [] : [[`export KUBECONFIG=${kubeconfig}`, 'use this server'] as [string, string]]),
+    [`${oarlock} console${dataDirectory(undefined) === dataDir ? '' : ` --data ${dataDir}`}`, 'open the console in a browser'],
     [`${oarlock} get stacks -A`, 'list the Stacks'],
     [`${oarlock} logs stack/network -n shop`, 'show the output of terraform', 'shop/network'],
     [`${oarlock} approve stack/database -n shop`, 'approve a plan', 'shop/database'],

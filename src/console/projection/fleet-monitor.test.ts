@@ -17,9 +17,9 @@ function cache() {
 }
 
 const nowMs = Date.parse('2026-06-01T10:01:00Z')
-const run = (name: string, phase: string | undefined) => ({
+const run = (name: string, phase: string | undefined, workerName?: string) => ({
   metadata: { name, namespace: 'a', creationTimestamp: '2026-06-01T10:00:00Z' },
-  spec: {},
+  spec: { pool: 'default', ...(workerName !== undefined && { workerName }) },
   ...(phase !== undefined && { status: { phase } }),
 })
 
@@ -48,15 +48,16 @@ test('counts queued and active Runs, and each Run that ends once', () => {
 })
 
 test('counts workers, and the numbers of each pool with the changes of its size', () => {
-  const { workers, pools, scalings, monitor: fleet } = monitor()
+  const { runs, workers, pools, scalings, monitor: fleet } = monitor()
   const pool = (desired: number) => ({
     metadata: { name: 'default' },
     spec: { min: 0, max: 2 },
     status: { desired, queued: 3, busy: 1, workers: 1 },
   })
-  const worker = (name: string, phase?: string) => ({ metadata: { name }, spec: { pool: 'default' }, ...(phase && { status: { phase } }) })
-  workers.report(worker('w1', 'Busy'))
-  workers.report(worker('w2', 'Idle'))
+  const worker = (name: string) => ({ metadata: { name }, spec: { pool: 'default' } })
+  workers.report(worker('w1'))
+  workers.report(worker('w2'))
+  runs.report(run('active', 'Applying', 'w1'))
   workers.report(worker('w3'))
   workers.report(worker('w3'), 'deleted')
   for (const desired of [0, 2, 2]) pools.report(pool(desired))
@@ -72,4 +73,31 @@ test('counts workers, and the numbers of each pool with the changes of its size'
   )
   pools.report(pool(2), 'deleted')
   deepEqual(fleet.sample(nowMs)['pool/default/desired'], undefined)
+})
+
+test('a worker is busy while an active Run names it, however short, and once for all its Runs', () => {
+  const { runs, monitor: fleet } = monitor()
+  const busy = () => {
+    const { busyWorkers, 'pool/default/busy': ofPool } = fleet.sample(nowMs)
+    return [busyWorkers, ofPool]
+  }
+  runs.report(run('short', 'Queued'))
+  runs.report(run('short', 'Queued', 'w1'))
+  runs.report(run('short', 'Succeeded', 'w1'))
+  deepEqual(busy(), [1, 1], 'the highest value of the interval in which it ended')
+  deepEqual(busy(), [0, 0])
+  for (const [name, worker] of [
+    ['one', 'w1'],
+    ['two', 'w1'],
+    ['three', 'w2'],
+  ] as const)
+    for (const phase of ['Queued', 'Applying']) runs.report(run(name, phase, worker))
+  deepEqual(busy(), [2, 2])
+  runs.report(run('one', 'Failed', 'w1'))
+  runs.report(run('three', 'Applying', 'w2'), 'deleted')
+  busy()
+  deepEqual(busy(), [1, 1])
+  runs.report(run('two', 'Canceled', 'w1'))
+  busy()
+  deepEqual(busy(), [0, 0])
 })

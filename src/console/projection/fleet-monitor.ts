@@ -8,7 +8,7 @@ type Cache<Body> = Pick<Informer<Body>, 'onChange'>
 
 export type FleetMonitorSources = {
   readonly runs: Cache<Pick<Run, 'spec' | 'status'>>
-  readonly workers: Cache<Pick<Worker, 'spec' | 'status'>>
+  readonly workers: Cache<Pick<Worker, 'spec'>>
   readonly pools: Cache<Pick<WorkerPool, 'spec' | 'status'>>
 }
 
@@ -21,12 +21,23 @@ type Gauge = { now: number; highest: number }
 /** What a Run, a worker or a pool adds to which gauges. */
 type Shares = Readonly<Record<string, number>>
 
+/** One that has not ended. */
+type KnownRun = {
+  readonly shares: Shares
+  /** Undefined: it is not in the queue. */
+  readonly queuedMs: number | undefined
+  readonly worker: string | undefined
+  readonly pool: string
+}
+
 /** Counts what a history keeps of a fleet, as its caches change: it needs memory for Runs that have not ended, workers and pools only. */
 export class FleetMonitor {
   readonly #gauges = new Map<string, Gauge>(
     ['queueLength', 'activeRuns', 'workers', 'busyWorkers'].map(name => [name, { now: 0, highest: 0 }]),
   )
-  readonly #runs = new Map<string, { readonly shares: Shares; readonly queuedMs: number | undefined }>()
+  readonly #runs = new Map<string, KnownRun>()
+  /** Of each busy worker: how many active Runs name it. A short Run ends before its worker has reported that it is busy. */
+  readonly #runsOfWorker = new Map<string, number>()
   readonly #workers = new Map<string, Shares>()
   readonly #pools = new Map<string, Shares>()
   #succeeded = 0
@@ -68,16 +79,30 @@ export class FleetMonitor {
       const shares: Shares = isQueued ? { queueLength: 1, [`${poolPrefix(run.spec.pool)}queued`]: 1 } : { activeRuns: 1 }
       const queuedMs = isQueued ? Date.parse(run.spec.queuedSince ?? run.metadata.creationTimestamp) : undefined
       this.#move(known?.shares, shares)
-      this.#runs.set(key, { shares, queuedMs })
+      const { workerName: worker, pool } = run.spec
+      if (known?.worker === undefined) this.#occupy(worker, pool, 1)
+      this.#runs.set(key, { shares, queuedMs, worker, pool })
       return
     }
     // One that had ended before is not counted again.
     if (!known) return
     this.#move(known.shares, undefined)
+    this.#occupy(known.worker, known.pool, -1)
     this.#runs.delete(key)
     if (isDeleted) return
     if (run.status?.phase === 'Succeeded') this.#succeeded++
     else if (run.status?.phase !== 'Canceled') this.#failed++
+  }
+
+  /** An active Run names the worker from now on (1), or no longer (-1). */
+  #occupy(worker: string | undefined, pool: string, change: 1 | -1): void {
+    if (worker === undefined) return
+    const before = this.#runsOfWorker.get(worker) ?? 0
+    const after = before + change
+    if (after > 0) this.#runsOfWorker.set(worker, after)
+    else this.#runsOfWorker.delete(worker)
+    const busy: Shares = { busyWorkers: 1, [`${poolPrefix(pool)}busy`]: 1 }
+    this.#move(before > 0 ? busy : undefined, after > 0 ? busy : undefined)
   }
 
   #poolChanged({ metadata: { name }, spec, status = {} }: WorkerPool, isDeleted: boolean, onScaling: (scaling: Scaling) => void): void {
@@ -111,8 +136,4 @@ export class FleetMonitor {
   }
 }
 
-function workerShares({ spec: { pool }, status }: Worker): Shares {
-  const isBusy = status?.phase === 'Busy' ? 1 : 0
-  const prefix = poolPrefix(pool)
-  return { workers: 1, busyWorkers: isBusy, [`${prefix}workers`]: 1, [`${prefix}busy`]: isBusy }
-}
+const workerShares = ({ spec: { pool } }: Pick<Worker, 'spec'>): Shares => ({ workers: 1, [`${poolPrefix(pool)}workers`]: 1 })

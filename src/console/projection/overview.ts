@@ -16,9 +16,10 @@ export function overviewOf({
 }: {
   readonly stacks: Iterable<StackRow>
   readonly runs: Iterable<RunRow>
-  readonly workers: Iterable<WorkerRow>
+  /** Undefined: the user may not list them. */
+  readonly workers: Iterable<WorkerRow> | undefined
   readonly nowMs: number
-}): OverviewFacts {
+}): Omit<OverviewFacts, 'isWhole'> {
   const states: Partial<Record<StackRow['state'], number>> = {}
   const groups = new Map<string, { readonly cause: AttentionCause; readonly rows: StackRow[] }>()
   let count = 0
@@ -42,12 +43,6 @@ export function overviewOf({
     length++
     oldestMs = Math.min(oldestMs ?? Number.POSITIVE_INFINITY, run.createdMs)
   }
-  let [total, busy, draining] = [0, 0, 0]
-  for (const { phase } of workers) {
-    total++
-    if (phase === 'Busy') busy++
-    if (phase === 'Draining') draining++
-  }
   return {
     stacks: count,
     states,
@@ -57,9 +52,19 @@ export function overviewOf({
       .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.count - a.count || (a.reason < b.reason ? -1 : 1))
       .slice(0, maxGroups),
     queue: { length, ...(oldestMs !== undefined && { oldestMs }) },
-    workers: { total, busy, draining },
+    ...(workers && { workers: workerCounts(workers) }),
     recent: recent.sort((a, b) => latestOf(b) - latestOf(a) || (a.key < b.key ? -1 : 1)).slice(0, maxRecentRuns),
   }
+}
+
+function workerCounts(workers: Iterable<WorkerRow>): NonNullable<OverviewFacts['workers']> {
+  let [total, busy, draining] = [0, 0, 0]
+  for (const { phase } of workers) {
+    total++
+    if (phase === 'Busy') busy++
+    if (phase === 'Draining') draining++
+  }
+  return { total, busy, draining }
 }
 
 function attentionGroup(cause: AttentionCause, rows: StackRow[], nowMs: number): AttentionGroup {

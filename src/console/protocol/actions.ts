@@ -31,7 +31,7 @@ export type ActionRequest = {
   readonly nothingToDestroy?: true
   /** Of the object when it was shown: the action is rejected if it has changed since. */
   readonly resourceVersion?: string
-  /** Of a rejection: why, for others to read. */
+  /** Of a rejection: its reason, which others can read. */
   readonly reason?: string
   /** Of a rollback: the version of the state that becomes the current one, and the one that was when the user looked. */
   readonly version?: number
@@ -70,5 +70,7 @@ export type Action = {
   readonly enabled: boolean
   /** Why it is not enabled: no right, or the state of the object. */
   readonly why?: string
+  /** What it does, where the state of the object makes that another thing than usual. */
+  readonly effect?: string
   readonly command: string
 }

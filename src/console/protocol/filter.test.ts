@@ -15,6 +15,7 @@ for (const [text, want] of [
   ['state:failed engine:terraform', []],
   ['-engine:helm', ['web-cache']],
   ['-state:failed,drifted', ['mail']],
+  ['state:fail*', ['web']],
   ['tenant:*', ['web', 'web-cache', 'mail']],
   ['name:web*', ['web', 'web-cache']],
   ['name:*c*e', ['web-cache']],
@@ -40,6 +41,9 @@ for (const [text, message] of [
   ['web color:red', /^unknown field "color" at 5: use namespace, name, /],
   ['state:', /^"state:" at 1 has an empty value$/],
   ['state:a,', /^"state:" at 1 has an empty value$/],
+  ['state:faild', /^unknown state "faild" at 1: use Pending, Working, Failing, Ready, /],
+  ['web -state:ready,x*', /^unknown state "x\*" at 5: use /],
+  ['suspended:yes', /^unknown suspended "yes" at 1: use true, false$/],
   ['a "b', /^the quote at 3 does not end$/],
 ] as const)
   test(`the filter ${JSON.stringify(text)} is rejected with the place`, () => {

@@ -1,3 +1,5 @@
+import { stateTones } from './rows.ts'
+
 /** One condition: the row's field has this value. A `*` matches any text. */
 export type FilterTerm = { readonly field: string; readonly values: readonly string[]; readonly negated: boolean }
 
@@ -21,10 +23,16 @@ export const filterFields = {
   partitions: ['name'],
 } as const
 
+/** The values of fields that have no others. */
+const filterValues: Readonly<Partial<Record<string, readonly string[]>>> = {
+  state: Object.keys(stateTones),
+  suspended: ['true', 'false'],
+}
+
 /**
- * Reads a filter: `tenant:a,b state:failed -engine:helm label:team=web "two words"`. A comma separates alternatives, `-` negates a term, quotes
+ * Reads a filter: `tenant:a,b state:failed -engine:pulumi label:team=web "two words"`. A comma separates alternatives, `-` negates a term, quotes
  * keep spaces and colons. Values are compared without regard to case.
- * @throws {FilterError} for an unknown field, an empty value or a quote that does not end.
+ * @throws {FilterError} for an unknown field, an empty value, one that no row can have, or a quote that does not end.
  */
 export function parseFilter(text: string, fields: readonly string[]): Filter {
   const terms: FilterTerm[] = []
@@ -38,6 +46,9 @@ export function parseFilter(text: string, fields: readonly string[]): Filter {
     if (!fields.includes(field.toLowerCase())) throw new FilterError(`unknown field "${field}" at ${at + 1}: use ${fields.join(', ')}`)
     const values = value.split(',').map(one => one.trim().toLowerCase())
     if (values.some(one => one === '')) throw new FilterError(`"${field}:" at ${at + 1} has an empty value`)
+    const allowed = filterValues[field.toLowerCase()]
+    const unknown = allowed && values.find(one => !allowed.some(name => isLike(name.toLowerCase(), one)))
+    if (unknown !== undefined) throw new FilterError(`unknown ${field} "${unknown}" at ${at + 1}: use ${allowed?.join(', ')}`)
     terms.push({ field: field.toLowerCase(), values, negated: sign === '-' })
   }
   return { terms, words }

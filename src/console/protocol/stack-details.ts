@@ -108,7 +108,12 @@ export type StackEvent = {
   readonly source: string
 }
 
-export type StackYaml = { readonly yaml: string; readonly resourceVersion: string }
+export type StackYaml = {
+  readonly yaml: string
+  readonly resourceVersion: string
+  /** Why the user may not edit it. Default: they may. */
+  readonly whyNoEdit?: string
+}
 /** `resourceVersion`: of the Stack that was shown. Without `apply` the server only validates. */
 export type YamlRequest = { readonly yaml: string; readonly resourceVersion: string; readonly apply?: boolean }
 export type YamlProblem = {

@@ -54,6 +54,8 @@ export type TableFacts = {
 }
 
 export type OverviewFacts = {
+  /** Whether the user may list these in all namespaces. Otherwise what is here is of the namespaces in which the user may. */
+  readonly isWhole: { readonly stacks: boolean; readonly runs: boolean }
   readonly stacks: number
   readonly states: Partial<Record<StackState, number>>
   /** All that need a user, and the groups that they are in. */
@@ -61,7 +63,8 @@ export type OverviewFacts = {
   /** What needs a user, the most urgent first; stacks with the same error are one group. At most 50. */
   readonly attention: readonly AttentionGroup[]
   readonly queue: { readonly length: number; readonly oldestMs?: number }
-  readonly workers: { readonly total: number; readonly busy: number; readonly draining: number }
+  /** Undefined: the user may not list Workers. */
+  readonly workers?: { readonly total: number; readonly busy: number; readonly draining: number }
   /** Runs that began or ended last, the newest first. At most 20. */
   readonly recent: readonly RunRow[]
 }
@@ -131,6 +134,8 @@ export type StackFacts = { readonly row?: StackRow; readonly object?: unknown; r
 export type RunFacts = {
   readonly row?: RunRow
   readonly object?: unknown
+  /** Whether its Worker exists: a one-shot worker exits after its Run. */
+  readonly hasWorker: boolean
   /** The Runs that are attempts at the same, with this one, the first attempt first. Empty if there was only one. */
   readonly attempts: readonly RunRow[]
   /** Of an Apply: the Run whose approved plan it applies. */

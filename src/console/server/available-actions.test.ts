@@ -1,4 +1,4 @@
-import { deepEqual } from 'node:assert/strict'
+import { deepEqual, match } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Stack } from '../../api/index.ts'
 import { type NeededRight, stackActions } from './available-actions.ts'
@@ -30,4 +30,13 @@ test('destroying the resources of a Stack that would keep them needs the right t
   const keeps = stackOf({ deletion: 'Orphan' })
   deepEqual((await disabled([...decides, 'patch'], keeps)).destroy, 'you need the permission to update stacks')
   deepEqual((await disabled([...decides, 'patch', 'update'], keeps)).destroy, undefined)
+})
+
+test('the approval of a suspended Stack states that the plan is executed when the Stack is resumed', async () => {
+  const effectOf = async (stack: Stack) => {
+    const actions = await stackActions(stack, { has: async () => true, readOnly: false })
+    return actions.find(({ name }) => name === 'approve')?.effect
+  }
+  deepEqual(await effectOf(stackOf()), undefined)
+  match((await effectOf(stackOf({ suspend: true }))) ?? '', /executed when the Stack is resumed/)
 })

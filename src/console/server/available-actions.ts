@@ -18,6 +18,7 @@ type Candidate = {
   readonly command: string
   /** Why the state of the object does not allow it. */
   readonly why?: string | undefined
+  readonly effect?: string | undefined
 }
 
 const updateStack: NeededRight = { verb: 'patch', resource: 'stacks' }
@@ -27,6 +28,9 @@ const cancelRun: readonly NeededRight[] = [
   { verb: 'patch', resource: 'runs' },
   { verb: 'update', resource: 'runs', subresource: 'cancel' },
 ]
+
+const suspendedApproval =
+  'The Stack is suspended: this plan is executed when the Stack is resumed, and until then the real infrastructure stays as it is.'
 
 /** What can be done with a Stack. */
 export async function stackActions({ metadata, spec, status }: Stack, rights: Rights): Promise<Action[]> {
@@ -51,6 +55,7 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
       needs: decidePlan,
       command: command('approve'),
       why: plan ? undefined : 'no plan awaits approval',
+      effect: spec.suspend ? suspendedApproval : undefined,
     },
     ...(plan ? [{ name: 'reject' as const, label: 'Reject the plan', needs: decidePlan, command: command('reject') }] : []),
     spec.suspend
@@ -106,11 +111,22 @@ export async function workerActions({ metadata: { name }, spec }: Worker, rights
 
 async function decide(candidates: readonly Candidate[], rights: Rights): Promise<Action[]> {
   return await Promise.all(
-    candidates.map(async ({ name, label, needs, command, why }) => {
-      const reason = rights.readOnly ? 'the console is read-only' : (why ?? (await missingRight(needs, rights)))
-      return { name, label, command, enabled: reason === undefined, ...(reason !== undefined && { why: reason }) }
+    candidates.map(async ({ name, label, needs, command, why, effect }) => {
+      const reason = rights.readOnly ? whyReadOnly : (why ?? (await missingRight(needs, rights)))
+      return {
+        ...{ name, label, command, enabled: reason === undefined },
+        ...(reason !== undefined && { why: reason }),
+        ...(effect !== undefined && { effect }),
+      }
     }),
   )
+}
+
+const whyReadOnly = 'the console is read-only'
+
+/** Why the user may not do what needs these rights. */
+export async function whyNotAllowed(needs: readonly NeededRight[], rights: Rights): Promise<string | undefined> {
+  return rights.readOnly ? whyReadOnly : await missingRight(needs, rights)
 }
 
 async function missingRight(needs: readonly NeededRight[], rights: Rights): Promise<string | undefined> {

@@ -2,7 +2,7 @@ import { runResource, type Stack, stackResource, workerPoolResource } from '../.
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
 import { type History, overviewOf, type Projections, type RowTable, relatedRuns, tableView, type ViewContent } from '../projection/index.ts'
-import type { PoolFacts, RunFacts, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
+import type { PoolFacts, RunFacts, RunRow, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
 import { isForbidden, isNotFound } from './error-response.ts'
 import type { Visibility, Visible } from './visibility.ts'
 
@@ -31,7 +31,7 @@ function rowVersions(query: ViewQuery, { tables }: Projections): readonly unknow
       return [tables.stacks.get(`${query.namespace}/${query.name}`)]
     case 'run': {
       const run = tables.runs.get(`${query.namespace}/${query.name}`)
-      return [run, run && tables.stacks.get(`${query.namespace}/${run.stack}`)]
+      return [run, run && tables.stacks.get(`${query.namespace}/${run.stack}`), hasWorker(run, tables)]
     }
     case 'queue':
       return [tables.runs.version]
@@ -45,6 +45,9 @@ function rowVersions(query: ViewQuery, { tables }: Projections): readonly unknow
       return [tables[query.kind].version]
   }
 }
+
+const hasWorker = (run: RunRow | undefined, { workers }: Projections['tables']) =>
+  run?.worker !== undefined && workers.get(run.worker) !== undefined
 
 /** What a user sees of a view now. */
 export async function viewContent(query: ViewQuery, sources: ViewSources): Promise<ViewContent> {
@@ -66,7 +69,8 @@ async function contentOf(query: ViewQuery, sources: ViewSources): Promise<ViewCo
         visibleRows('runs', tables.runs, sources),
         visibleRows('workers', tables.workers, sources),
       ])
-      return { facts: overviewOf({ stacks: stacks.rows, runs: runs.rows, workers: workers.rows, nowMs: nowMs() }) }
+      const shown = { stacks: stacks.rows, runs: runs.rows, workers: workers.isHidden ? undefined : workers.rows }
+      return { facts: { isWhole: { stacks: stacks.isWhole, runs: runs.isWhole }, ...overviewOf({ ...shown, nowMs: nowMs() }) } }
     }
     case 'stack':
       return await stackContent(query, sources)
@@ -102,17 +106,17 @@ function tableOf(kind: TableKind, { tables }: Projections): RowTable<AnyRow> {
   return (kind === 'queue' ? tables.runs : tables[kind]) as unknown as RowTable<AnyRow>
 }
 
-/** `isHidden`: of a kind without namespaces, that the user may not list. */
+/** `isHidden`: of a kind without namespaces, that the user may not list. `isWhole`: the user may list it in all namespaces. */
 async function visibleRows<Row extends { readonly key: string }>(
   kind: TableKind,
   table: RowTable<Row>,
   { visibility }: ViewSources,
-): Promise<{ readonly rows: Iterable<Row>; readonly isHidden: boolean }> {
+): Promise<{ readonly rows: Iterable<Row>; readonly isHidden: boolean; readonly isWhole: boolean }> {
   const isNamespaced = kind === 'stacks' || kind === 'runs' || kind === 'queue'
   const visible = await visibility.of(kind, () => namespacesOf(table))
-  if (visible.all) return { rows: table.values(), isHidden: false }
-  if (!isNamespaced) return { rows: [], isHidden: true }
-  return { rows: filtered(table, visible), isHidden: false }
+  if (visible.all) return { rows: table.values(), isHidden: false, isWhole: true }
+  if (!isNamespaced) return { rows: [], isHidden: true, isWhole: false }
+  return { rows: filtered(table, visible), isHidden: false, isWhole: false }
 }
 
 function* filtered<Row extends { readonly key: string }>(table: RowTable<Row>, visible: Visible & { readonly all: false }): Generator<Row> {
@@ -165,7 +169,7 @@ async function runContent(
   const mayListRuns = visible.all || visible.namespaces.has(namespace)
   const row = projections.tables.runs.get(`${namespace}/${name}`)
   const runs = row && mayListRuns ? projections.runsOf(namespace, row.stack) : []
-  const facts: RunFacts = { ...(row && { row }), object, ...relatedRuns(row, runs) }
+  const facts: RunFacts = { ...(row && { row }), object, hasWorker: hasWorker(row, projections.tables), ...relatedRuns(row, runs) }
   return { facts }
 }
 

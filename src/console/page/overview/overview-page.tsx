@@ -8,7 +8,7 @@ import { Command } from '../parts/command.tsx'
 import { formatCount, formatNumber, formatWords } from '../parts/format.ts'
 import { lazy } from '../parts/lazy.tsx'
 import { Notice } from '../parts/notice.tsx'
-import { Age } from '../parts/time.tsx'
+import { Age, Nothing } from '../parts/time.tsx'
 import { visibleText } from '../parts/visible-text.ts'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
@@ -32,19 +32,21 @@ export function OverviewPage() {
       </Notice>
     )
   if (!facts) return <div class="loading" aria-busy="true" />
-  const { attention, needAttention, queue, workers, recent, stacks, states } = facts
+  const { attention, needAttention, queue, workers, recent, stacks, states, isWhole } = facts
   return (
     <div class="overview">
       <h1 class="hidden">Overview</h1>
       <section class="panel" aria-labelledby="attention-title">
-        <h2 id="attention-title">Needs attention</h2>
-        {stacks === 0 ? (
+        <h2 id="attention-title">Needs attention{isWhole.stacks ? '' : inPermitted}</h2>
+        {stacks === 0 && !isWhole.stacks ? (
+          <p class="hint">There is no Stack in the namespaces that you may see.</p>
+        ) : stacks === 0 ? (
           <>
             <p>There is no Stack yet. Apply one:</p>
             <Command text="oarlock apply -f stack.yaml" />
           </>
         ) : attention.length === 0 ? (
-          <p class="hint">Nothing: no Stack is failed, drifted, stuck or waits for approval.</p>
+          <p class="hint">Nothing: no Stack{isWhole.stacks ? '' : inPermitted} is failed, drifted, stuck or waits for approval.</p>
         ) : (
           <ul class="plain attention">
             {(isAll ? attention : attention.slice(0, shownGroups)).map(group => (
@@ -69,32 +71,40 @@ export function OverviewPage() {
       </section>
       {stacks > 0 && <States states={states} total={stacks} />}
       <section class="tiles" aria-label="Counts">
-        <Tile label="Stacks" value={stacks} href={pathTo(['stacks'])} note={`${formatNumber(states.Ready ?? 0)} ready`} />
+        <Tile
+          label="Stacks"
+          value={stacks}
+          href={pathTo(['stacks'])}
+          note={`${formatNumber(states.Ready ?? 0)} ready${isWhole.stacks ? '' : inPermitted}`}
+        />
         <Tile
           label="Need attention"
           value={needAttention.stacks}
           href={pathTo(['stacks'], { filter: '-attention:none' })}
-          note={formatCount(needAttention.groups, 'group')}
+          note={`${formatCount(needAttention.groups, 'group')}${isWhole.stacks ? '' : inPermitted}`}
         />
         <Tile
           label="Queue"
           value={queue.length}
           href={pathTo(['queue'])}
           note={
-            queue.oldestMs === undefined ? (
-              'no Run waits'
-            ) : (
-              <>
-                oldest <Age ms={queue.oldestMs} />
-              </>
-            )
+            <>
+              {queue.oldestMs === undefined ? (
+                'no Run waits'
+              ) : (
+                <>
+                  oldest <Age ms={queue.oldestMs} />
+                </>
+              )}
+              {!isWhole.runs && inPermitted}
+            </>
           }
         />
         <Tile
           label="Workers"
-          value={workers.total}
+          value={workers?.total}
           href={pathTo(['workers'])}
-          note={`${formatNumber(workers.busy)} busy${workers.draining > 0 ? `, ${formatNumber(workers.draining)} draining` : ''}`}
+          note={workers ? busyOf(workers) : 'you may not list Workers'}
         />
       </section>
       <div class="columns">
@@ -102,7 +112,7 @@ export function OverviewPage() {
           <h2 id="recent-title">
             <a href={pathTo(['runs'])}>Recent Runs</a>
           </h2>
-          <RunList runs={recent} empty="No Run is kept." withStack />
+          <RunList runs={recent} empty={`No Run is kept${isWhole.runs ? '' : inPermitted}.`} withStack />
         </section>
         <section class="panel" aria-labelledby="history-title">
           <h2 id="history-title">Last hour</h2>
@@ -113,6 +123,11 @@ export function OverviewPage() {
   )
 }
 
+const inPermitted = ' in the namespaces that you may see'
+
+const busyOf = ({ busy, draining }: NonNullable<OverviewFacts['workers']>) =>
+  `${formatNumber(busy)} busy${draining > 0 ? `, ${formatNumber(draining)} draining` : ''}`
+
 function Tile({
   label,
   value,
@@ -120,14 +135,15 @@ function Tile({
   href,
 }: {
   readonly label: string
-  readonly value: number
+  /** Undefined: the user may not see it. */
+  readonly value: number | undefined
   readonly note: ComponentChildren
   readonly href: string
 }) {
   return (
     <a class="tile" href={href}>
       <span class="tile-label">{label}</span>
-      <span class="tile-value">{formatNumber(value)}</span>
+      <span class="tile-value">{value === undefined ? <Nothing /> : formatNumber(value)}</span>
       <span class="tile-note">{note}</span>
     </a>
   )

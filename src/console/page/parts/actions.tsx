@@ -128,7 +128,7 @@ export function ActionForm({
   action,
   target,
   shown,
-  effect = actionEffects[action.name],
+  effect = action.effect ?? actionEffects[action.name],
   handled,
   onClose,
   onStep,
@@ -203,7 +203,7 @@ export function ActionForm({
       )}
       {action.name === 'reject' && step.kind !== 'done' && (
         <label class="field">
-          <span>Why, for others to read:</span>
+          <span>Reason (visible to others):</span>
           <input type="text" maxLength={1_000} value={reason} onInput={event => setReason(event.currentTarget.value)} />
         </label>
       )}

@@ -23,3 +23,10 @@ export function Command({ text }: { readonly text: string }) {
     </span>
   )
 }
+
+/** For commands that read the data directory. Its path is not shown to those who have not signed in. */
+export const DataHint = () => (
+  <p class="dim">
+    Add <code>--data DIRECTORY</code> if <code>oarlock up</code> was started with it.
+  </p>
+)

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { currentSession, signInAgain } from '../session.ts'
 import { watchSignIn } from '../stream/tab.ts'
-import { Command } from './command.tsx'
+import { Command, DataHint } from './command.tsx'
 
 /**
  * For an action that wants a sign-in of the last minutes. `onSignedIn` continues with what the user has confirmed here; `onSignedInElsewhere`, after a
@@ -46,6 +46,7 @@ export function SignInAgain({
         <>
           <p class="hint">Open the link that this command prints, in this browser. This page continues by itself.</p>
           <Command text="oarlock console" />
+          <DataHint />
         </>
       ) : (
         <footer>

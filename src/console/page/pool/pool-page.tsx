@@ -72,6 +72,7 @@ export function PoolPage({ name }: { readonly name: string }) {
               ['Idle timeout', spec.idleTimeout],
             ]}
           />
+          <p>Drain all its workers:</p>
           <Command text={`oarlock drain --pool ${name}`} />
         </section>
         <section class="panel" aria-labelledby="conditions-title">
@@ -110,6 +111,9 @@ function PoolHistory({ name }: { readonly name: string }) {
       <section class="panel" aria-labelledby="scaling-title">
         <h2 id="scaling-title">Scale decisions</h2>
         <Scalings scalings={facts?.scalings ?? []} />
+        <p class="hint">
+          A pool reports the number of workers that it wants at most every 3 s. A change that ends before is neither here nor in the chart.
+        </p>
       </section>
     </div>
   )
@@ -118,7 +122,7 @@ function PoolHistory({ name }: { readonly name: string }) {
 const mostShown = 50
 
 function Scalings({ scalings }: { readonly scalings: readonly Scaling[] }) {
-  if (scalings.length === 0) return <p class="hint">The pool has wanted the same number of workers in this time.</p>
+  if (scalings.length === 0) return <p class="hint">The pool has reported no change of the number of workers that it wants.</p>
   return (
     <ul class="plain scalings">
       {scalings

@@ -99,7 +99,7 @@ function KnownRun({ facts, row }: { readonly facts: RunFacts; readonly row: RunR
               ['Revision', spec.revision && <code title={spec.revision}>{shortDigest(spec.revision)}</code>],
               ['Tenant', row.tenant],
               ['Pool', <a href={pathTo(['pools', row.pool])}>{row.pool}</a>],
-              ['Worker', row.worker && <a href={pathTo(['workers'], { filter: `name:${row.worker}` })}>{row.worker}</a>],
+              ['Worker', facts.hasWorker ? <a href={pathTo(['workers'], { filter: `name:${row.worker}` })}>{row.worker}</a> : row.worker],
               [
                 'Queued',
                 <>

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
+import { askBeforeClosing, discardDrafts } from '../drafts.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { isNarrow } from '../parts/media.ts'
@@ -20,6 +21,7 @@ export function Shell() {
   const tab = useMemo(() => new Tab(), [])
   useEffect(() => () => tab.close(), [tab])
   useEffect(reportActivity, [])
+  useEffect(askBeforeClosing, [])
   const isHelpOpen = useSignal(false)
   const isMoreOpen = useSignal(false)
   useShortcuts({
@@ -69,7 +71,11 @@ export function Shell() {
           <span class="user" title={[session.user, ...session.groups].join('\n')}>
             {session.user}
           </span>
-          <button type="button" class="quiet" onClick={() => void signOut()}>
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => discardDrafts('Sign out and discard the YAML that you have edited and not applied?') && void signOut()}
+          >
             Sign out
           </button>
         </header>
@@ -98,6 +104,15 @@ export function Shell() {
               </li>
             ))}
           </ul>
+          <button
+            type="button"
+            onClick={() => {
+              isMoreOpen.value = false
+              isHelpOpen.value = true
+            }}
+          >
+            Help
+          </button>
           <ThemeSwitch />
         </Dialog>
       )}

@@ -12,7 +12,7 @@ const shortcuts = [
 
 const filters = [
   ['state:failed,drifted', 'Stacks whose state is one of these'],
-  ['-engine:helm', 'Rows without this value'],
+  ['-engine:pulumi', 'Rows without this value'],
   ['name:web*', 'Names that begin with web'],
   ['label:team=web', 'Stacks with this label'],
   ['attention:stuck-*', 'Stacks that the overview counts as stuck'],

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { SignInOptions, SignOut } from '../../protocol/index.ts'
-import { Command } from '../parts/command.tsx'
+import { Command, DataHint } from '../parts/command.tsx'
 import { signIn, startSession } from '../session.ts'
 import { watchSignIn } from '../stream/tab.ts'
 
@@ -66,6 +66,7 @@ export function SignInPage({
           <>
             <p>Or open the link that this command prints. It can be used once.</p>
             <Command text="oarlock console" />
+            <DataHint />
           </>
         ) : (
           <>

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
 import type { BulkRequest, BulkResult, StackRow } from '../../protocol/index.ts'
 import { actionEffects } from '../parts/action-effects.ts'
-import { Badge, PlanChanges } from '../parts/badge.tsx'
+import { Badge, isSuspendedToo, PlanChanges } from '../parts/badge.tsx'
 import { Command } from '../parts/command.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { formatCount, formatNumber } from '../parts/format.ts'
 import { visibleText } from '../parts/visible-text.ts'
 import { request } from '../request.ts'
+import { pathTo } from '../router.ts'
 import { type BulkAction, bulkLabels } from './bulk-actions.tsx'
 
 const maxListed = 100
@@ -51,7 +52,7 @@ export function BulkDialog({
   return (
     <Dialog isWide title={`${bulkLabels[action]} ${formatCount(expected, 'Stack')}`} onClose={onClose}>
       {step.kind === 'done' ? (
-        <Results results={step.results} onClose={onClose} />
+        <Results action={action} results={step.results} onClose={onClose} />
       ) : (
         <>
           <p>{actionEffects[action]}</p>
@@ -63,11 +64,13 @@ export function BulkDialog({
           ) : (
             <>
               <ul class="plain listed">
-                {rows.slice(0, maxListed).map(({ key, state, plan }) => (
-                  <li key={key}>
-                    <span class="clip">{key}</span>
-                    {plan ? <PlanChanges plan={plan} /> : <span />}
-                    <Badge value={state} />
+                {rows.slice(0, maxListed).map(row => (
+                  <li key={row.key}>
+                    <StackLink stack={row.key} />
+                    <span>
+                      {row.plan && <PlanChanges plan={row.plan} />} {isSuspendedToo(row) && <span class="tag">suspended</span>}
+                    </span>
+                    <Badge value={row.state} />
                   </li>
                 ))}
               </ul>
@@ -93,24 +96,50 @@ export function BulkDialog({
   )
 }
 
-function Results({ results, onClose }: { readonly results: BulkResult['results']; readonly onClose: () => void }) {
+/** What has happened when the server has accepted the action: a Run, or its cancellation, is only requested then. */
+const outcomes: Readonly<Record<BulkAction, string>> = {
+  run: 'requested',
+  cancel: 'requested',
+  suspend: 'suspended',
+  resume: 'resumed',
+}
+
+/** Opens a tab, so that the dialog stays. */
+const StackLink = ({ stack }: { readonly stack: string }) => (
+  <a class="clip" href={pathTo(['stacks', ...stack.split('/')])} target="_blank" rel="noreferrer" title={stack}>
+    {stack}
+  </a>
+)
+
+function Results({
+  action,
+  results,
+  onClose,
+}: {
+  readonly action: BulkAction
+  readonly results: BulkResult['results']
+  readonly onClose: () => void
+}) {
+  const outcome = outcomes[action]
   const failed = results.filter(({ ok }) => !ok)
   const done = results.filter(({ ok }) => ok)
   return (
     <>
       <p role="status">
-        {formatNumber(done.length)} done, {formatNumber(failed.length)} failed
+        {formatNumber(done.length)} {outcome}, {formatNumber(failed.length)} failed
       </p>
       {failed.length > 0 && (
         <>
           <h3>Failed</h3>
-          <ResultList results={failed} most={maxListedFailures} />
+          <ResultList results={failed} outcome="failed" most={maxListedFailures} />
         </>
       )}
       {done.length > 0 && (
         <details open={failed.length === 0}>
-          <summary>Done: {formatNumber(done.length)}</summary>
-          <ResultList results={done} most={maxListed} />
+          <summary>
+            {capitalized(outcome)}: {formatNumber(done.length)}
+          </summary>
+          <ResultList results={done} outcome={outcome} most={maxListed} />
         </details>
       )}
       <footer>
@@ -123,7 +152,15 @@ function Results({ results, onClose }: { readonly results: BulkResult['results']
 }
 
 /** The first `most`, the next as many when the user asks for them, and how many are left. */
-function ResultList({ results, most }: { readonly results: BulkResult['results']; readonly most: number }) {
+function ResultList({
+  results,
+  outcome,
+  most,
+}: {
+  readonly results: BulkResult['results']
+  readonly outcome: string
+  readonly most: number
+}) {
   const [listed, setListed] = useState(most)
   const left = results.length - listed
   return (
@@ -131,11 +168,9 @@ function ResultList({ results, most }: { readonly results: BulkResult['results']
       <ul class="plain listed results">
         {results.slice(0, listed).map(({ key, ok, message }) => (
           <li key={key}>
-            <span class="clip" title={key}>
-              {key}
-            </span>
+            <StackLink stack={key} />
             <span>{visibleText(message)}</span>
-            <Badge value={ok ? 'Done' : 'Failed'} tone={ok ? 'good' : 'bad'} />
+            <Badge value={capitalized(outcome)} tone={ok ? 'good' : 'bad'} />
           </li>
         ))}
       </ul>
@@ -150,6 +185,8 @@ function ResultList({ results, most }: { readonly results: BulkResult['results']
     </>
   )
 }
+
+const capitalized = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 
 const commandOf = (action: BulkAction, row: StackRow | undefined): string =>
   row === undefined

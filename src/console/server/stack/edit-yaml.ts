@@ -1,6 +1,7 @@
 import { type Stack, stackResource } from '../../../api/index.ts'
 import { badRequest, type Resource, StatusError } from '../../../kubernetes/object/index.ts'
 import type { DiffLine, StackYaml, YamlRequest, YamlResult } from '../../protocol/index.ts'
+import { whyNotAllowed } from '../available-actions.ts'
 import { readStack, type StackRequest } from './stack-request.ts'
 
 /** A text of this length takes up to 2 s to parse. */
@@ -8,7 +9,11 @@ const maxYamlLength = 256 * 1024
 
 export async function readYaml(request: StackRequest): Promise<StackYaml> {
   const stack = await readStack(request)
-  return { yaml: await request.tasks.yaml('stackYaml', writtenOf(stack)), resourceVersion: stack.metadata.resourceVersion }
+  const [yaml, whyNoEdit] = await Promise.all([
+    request.tasks.yaml('stackYaml', writtenOf(stack)),
+    whyNotAllowed([{ verb: 'update', resource: 'stacks' }], request.rights),
+  ])
+  return { yaml, resourceVersion: stack.metadata.resourceVersion, ...(whyNoEdit !== undefined && { whyNoEdit }) }
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Stack } from '../../../api/index.ts'
 import { badRequest, StatusError } from '../../../kubernetes/object/index.ts'
 import { describeHolder, type VersionInfo } from '../../../stores/state/index.ts'
 import type { StateVersion, StateVersions } from '../../protocol/index.ts'
+import { whyNotAllowed } from '../available-actions.ts'
 import { readStack, type StackRequest } from './stack-request.ts'
 import { expectManaged, StoredState, sizeOf, stateKindOf } from './stored-state.ts'
 
@@ -11,12 +12,7 @@ export async function stateVersions(request: StackRequest): Promise<StateVersion
   expectManaged(stack)
   const state = new StoredState(request)
   const [versions, orphans, lock] = await Promise.all([state.versions(), state.orphans(), state.lock()])
-  const mayWrite = await request.rights.has({ verb: 'update', resource: 'stacks', subresource: 'state' })
-  const whyNoRollback = request.rights.readOnly
-    ? 'the console is read-only'
-    : mayWrite
-      ? undefined
-      : 'you need the permission to update stacks/state'
+  const whyNoRollback = await whyNotAllowed([{ verb: 'update', resource: 'stacks', subresource: 'state' }], request.rights)
   return {
     versions: [
       ...versions.map(version => versionOf(version, versions, stack)),

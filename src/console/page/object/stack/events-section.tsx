@@ -4,6 +4,7 @@ import { Command } from '../../parts/command.tsx'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
 import { Age } from '../../parts/time.tsx'
 import { visibleText } from '../../parts/visible-text.ts'
+import { pathTo } from '../../router.ts'
 import type { SectionProps } from './section-props.ts'
 
 export function EventsSection(props: SectionProps) {
@@ -37,6 +38,10 @@ export function EventsSection(props: SectionProps) {
                 </li>
               ))}
             </ul>
+            <p class="hint">
+              After the first Run of the Stack, Runs for a change of the Stack, its source or its inputs, and drift checks, report no Event
+              when they are created or succeed: <a href={pathTo(['runs'], { filter: `namespace:${namespace} stack:${name}` })}>all Runs</a>.
+            </p>
           </>
         )}
       </PartView>

@@ -182,8 +182,8 @@ function RollbackDialog({
   return (
     <Dialog isWide title={`Roll back the state of ${namespace}/${name} to version ${version}`} onClose={onClose}>
       <p>
-        Version {version} is stored again as the newest version. No resource changes, until a Run makes them as its source says. What the
-        state has now is kept as version {shown.currentVersion}.
+        Version {version} is stored again as the newest version, and the current state is kept as version {shown.currentVersion}. Resources
+        do not change now: the next Run plans from the state of version {version}.
       </p>
       <StateDiffView stack={stack} from={shown.currentVersion} to={version} />
       <ActionForm action={action} target={{ kind: 'stacks', namespace, name }} shown={shown} onClose={onClose} />

@@ -1,10 +1,10 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { StackYaml, YamlProblem, YamlRequest, YamlResult } from '../../../protocol/index.ts'
+import { draftOf, keepDraft } from '../../drafts.ts'
 import { Command } from '../../parts/command.tsx'
 import { PartView, stackPath, usePart } from '../../parts/part.tsx'
 import { visibleText } from '../../parts/visible-text.ts'
 import { request } from '../../request.ts'
-import { currentSession } from '../../session.ts'
 import type { SectionProps } from './section-props.ts'
 
 export function YamlSection(props: SectionProps) {
@@ -13,7 +13,7 @@ export function YamlSection(props: SectionProps) {
     <section class="panel" aria-labelledby="yaml-title">
       <h2 id="yaml-title">YAML</h2>
       <PartView part={part} what="The YAML">
-        {shown => <Editor key={shown.resourceVersion} {...props} shown={shown} onReload={part.reload} />}
+        {shown => <Editor {...props} shown={shown} />}
       </PartView>
     </section>
   )
@@ -23,46 +23,48 @@ type Valid = Extract<YamlResult, { ok: true }> & {
   /** The text that the server has validated: only this one can be applied. */ readonly text: string
 }
 
-function Editor({ shown, onReload, ...props }: SectionProps & { readonly shown: StackYaml; readonly onReload: () => void }) {
+function Editor({ shown, ...props }: SectionProps & { readonly shown: StackYaml }) {
   const { namespace, name, object } = props
-  const [base, setBase] = useState(shown)
-  const [text, setText] = useState(shown.yaml)
+  const path = stackPath(props, 'yaml')
+  const [draft] = useState(() => draftOf(path))
+  const [base, setBase] = useState<StackYaml>(draft ? { ...shown, ...draft.base } : shown)
+  const [text, setText] = useState(draft?.text ?? shown.yaml)
   const [isBusy, setBusy] = useState(false)
   const [valid, setValid] = useState<Valid>()
   const [problems, setProblems] = useState<readonly YamlProblem[]>([])
-  const [applied, setApplied] = useState('')
+  const [result, setResult] = useState(draft ? 'These are your changes from before. They are not applied.' : '')
   const editor = useRef<HTMLTextAreaElement>(null)
-  const path = stackPath(props, 'yaml')
-  const isReadOnly = currentSession().readOnly
+  const { whyNoEdit } = base
+  const isReadOnly = whyNoEdit !== undefined
   const hasChanged = object.metadata?.resourceVersion !== undefined && object.metadata.resourceVersion !== base.resourceVersion
 
-  // The browser asks before the page is closed or loaded again.
   const isEdited = text !== base.yaml
-  useEffect(() => {
-    if (!isEdited) return
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault()
-    window.addEventListener('beforeunload', ask)
-    return () => window.removeEventListener('beforeunload', ask)
-  }, [isEdited])
+  // Before the user can leave the page.
+  useLayoutEffect(
+    () => keepDraft(path, isEdited ? { text, base: { yaml: base.yaml, resourceVersion: base.resourceVersion } } : undefined),
+    [text, base],
+  )
   const send = async (apply: boolean) => {
     setBusy(true)
     setProblems([])
-    setApplied('')
+    setResult('')
     try {
       const from = await currentBase(base)
-      const result = await request<YamlResult>('POST', path, {
+      const answer = await request<YamlResult>('POST', path, {
         yaml: text,
         resourceVersion: from.resourceVersion,
         apply,
       } satisfies YamlRequest)
-      if (!result.ok) {
+      if (!answer.ok) {
         setValid(undefined)
-        setProblems(result.problems)
+        setProblems(answer.problems)
       } else if (apply) {
+        // Also if the user has left the page.
+        keepDraft(path, undefined)
         setValid(undefined)
-        setApplied(result.diff.length === 0 ? 'Nothing was different.' : 'Applied.')
-        setBase({ yaml: text, resourceVersion: result.resourceVersion })
-      } else setValid({ ...result, text })
+        setResult(answer.diff.length === 0 ? 'Nothing was different.' : 'Applied.')
+        setBase({ yaml: text, resourceVersion: answer.resourceVersion })
+      } else setValid({ ...answer, text })
     } catch (error) {
       setProblems([{ message: (error as Error).message }])
     }
@@ -75,6 +77,22 @@ function Editor({ shown, onReload, ...props }: SectionProps & { readonly shown: 
     if (now.yaml !== known.yaml) return known
     setBase(now)
     return now
+  }
+  const loadAgain = async () => {
+    if (isEdited && !confirm(`Discard your changes to the YAML of ${namespace}/${name}?`)) return
+    setBusy(true)
+    setProblems([])
+    setValid(undefined)
+    setResult('')
+    try {
+      const now = await request<StackYaml>('GET', path)
+      setBase(now)
+      setText(now.yaml)
+      setResult('This is the Stack as it is now.')
+    } catch (error) {
+      setProblems([{ message: (error as Error).message }])
+    }
+    setBusy(false)
   }
   const select = (line: number) => {
     const lines = text.split('\n')
@@ -103,7 +121,7 @@ function Editor({ shown, onReload, ...props }: SectionProps & { readonly shown: 
           aria-describedby="yaml-problems"
           onInput={event => {
             setText(event.currentTarget.value)
-            setApplied('')
+            setResult('')
           }}
         />
       </label>
@@ -123,7 +141,7 @@ function Editor({ shown, onReload, ...props }: SectionProps & { readonly shown: 
       </div>
       {isValid && <Changes {...valid} />}
       <p class="result" aria-live="polite">
-        {applied}
+        {result}
       </p>
       <div class="buttons">
         <button type="button" class={isValid ? '' : 'primary'} disabled={isBusy || isReadOnly} onClick={() => void send(false)}>
@@ -137,13 +155,13 @@ function Editor({ shown, onReload, ...props }: SectionProps & { readonly shown: 
         >
           Apply
         </button>
-        <button type="button" disabled={isBusy} onClick={onReload}>
+        <button type="button" disabled={isBusy} onClick={() => void loadAgain()}>
           Load again
         </button>
       </div>
       <p class="hint">
         {isReadOnly
-          ? 'The console is read-only.'
+          ? `No changes: ${whyNoEdit}.`
           : 'The server validates the text first and shows what would change. It is applied only if the Stack has not changed since it was shown.'}
       </p>
       <Command text={`kubectl replace --dry-run=server -f stack.yaml -n ${namespace}`} />
