@@ -5,7 +5,7 @@
  * Out of scope: listeners and processes (`app/`).
  */
 export { FleetMonitor, History, type HistoryEntry, type PartitionBody, Projections } from './projection/index.ts'
-export type { ControllerRow } from './protocol/index.ts'
+export type { ControllerRow, Scaling } from './protocol/index.ts'
 export {
   ConsoleServer,
   type ConsoleServerOptions,

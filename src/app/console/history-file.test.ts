@@ -1,7 +1,9 @@
 import { deepEqual, equal, match, ok, throws } from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import {
   appendFileSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -38,7 +40,10 @@ test('a history continues after a restart; damaged lines and what is older than 
   const scaling = { pool: 'default', atMs: nowMs, from: 0, to: 1, min: 0, max: 2, queued: 1, busy: 0 }
   first.add({ atMs: nowMs, scaling })
   equal(statSync(path).mode & 0o777, 0o600)
-  appendFileSync(path, `null\n{"atMs":"x"}\n{"atMs":1,"values":{"workers":5}}\n{"atMs":${nowMs},"values":{"workers":"5"}}\n{"atMs":17`)
+  appendFileSync(
+    path,
+    `null\n{"atMs":"x"}\n{"atMs":1,"values":{"workers":5}}\n{"atMs":${nowMs},"values":{"workers":"5"}}\n{"atMs":${nowMs},"scaling":{"pool":"default"}}\n{"atMs":17`,
+  )
   const laterMs = nowMs + 200_000
   const second = open(path, laterMs)
   deepEqual(second.history.facts(laterMs, 60).series.workers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
@@ -72,9 +77,29 @@ test('a damaged file is kept aside, in place of an earlier one, and what can be 
     equal(readFileSync(path, 'utf8'), `${JSON.stringify(sample(nowMs - 60_000))}\n`)
     match(
       messages.join('; '),
-      /^the history of the console has damaged lines, which are left out; the damaged history of the console is kept here$/,
+      /^the history of the console has damaged lines, which are left out; the history of the console as it was is kept here$/,
     )
   }
+})
+
+test('what is later than the clock is left out, and kept aside, because the clock may be wrong', () => {
+  const path = join(directory, 'clock')
+  const text = `${JSON.stringify(sample(nowMs - 60_000))}\n${JSON.stringify(sample(nowMs + 3_600_000))}\n`
+  writeFileSync(path, text)
+  const { messages, log } = recorded()
+  const file = new HistoryFile(path, { log, nowMs })
+  deepEqual(file.history.facts(nowMs, 60).series.workers, [1])
+  equal(readFileSync(`${path}.damaged`, 'utf8'), text)
+  match(messages.join('; '), /^the history of the console has entries that are later than the clock, which are left out; /)
+})
+
+test('a FIFO in its place does not block the start, and is not replaced', () => {
+  const path = join(directory, 'fifo')
+  execFileSync('mkfifo', [path])
+  const { messages, log } = recorded()
+  new HistoryFile(path, { log, nowMs }).add(sample(nowMs))
+  ok(lstatSync(path).isFIFO())
+  match(messages.join('; '), /^the history of the console cannot be read: /)
 })
 
 test('of a file that is too large the newest part is kept', () => {
@@ -129,7 +154,7 @@ test('a damaged file that cannot be kept aside is not overwritten until it can b
   deepEqual(messages, [
     'the history of the console has damaged lines, which are left out',
     'the damaged history of the console cannot be kept: new values are in memory only',
-    'the damaged history of the console is kept here',
+    'the history of the console as it was is kept here',
     'the history of the console is stored again',
   ])
 })

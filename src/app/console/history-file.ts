@@ -1,5 +1,5 @@
-import { appendFileSync, closeSync, fstatSync, lstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { History, type HistoryEntry } from '../../console/index.ts'
+import { appendFileSync, closeSync, constants, fstatSync, lstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { History, type HistoryEntry, type Scaling } from '../../console/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 
 /** Beyond this the file is written again, with what the history keeps: a day of samples is 0.7 MB with one pool and 14 MB with 60, which takes 70 ms. */
@@ -20,7 +20,7 @@ export type HistoryFileOptions = {
 
 /**
  * The history of the console in a file, a line of JSON for each entry, so that charts continue after a restart. It is not synced: after a power failure its last lines may be
- * missing or damaged. Damaged lines are left out, and the file that had them is kept as `PATH.damaged`, in place of an earlier one. A file that cannot be read, or that is
+ * missing or damaged. Damaged lines are left out, and what is later than the clock, which may be wrong; the file that had them is kept as `PATH.damaged`, in place of an earlier one. A file that cannot be read, or that is
  * damaged and cannot be kept, is not changed. Until it can be read, kept and written, the history continues in memory. Each of these is logged once.
  */
 export class HistoryFile {
@@ -29,7 +29,8 @@ export class HistoryFile {
   readonly #log: Log
   readonly #maxReadBytes: number
   #isRead = false
-  #isDamaged = false
+  /** The file has what the history does not have. */
+  #mustBeKept = false
   #appendedBytes = 0
   /** Why entries are not stored, and how many since; undefined: the last one was stored. */
   #failure: { readonly message: string; entries: number } | undefined
@@ -61,7 +62,7 @@ export class HistoryFile {
       this.#attempt('the history of the console cannot be read: charts start empty, and new values are in memory only', () =>
         this.#read(nowMs),
       ) &&
-      this.#attempt('the damaged history of the console cannot be kept: new values are in memory only', () => this.#keepDamaged()) &&
+      this.#attempt('the damaged history of the console cannot be kept: new values are in memory only', () => this.#keepOld()) &&
       this.#attempt(notStored, () => this.#compact())
     if (!isStored || !this.#failure) return
     this.#log.info({ path: this.#path }, 'the history of the console is stored again')
@@ -92,16 +93,18 @@ export class HistoryFile {
     const entries = lines.map(readEntry).filter(entry => entry !== undefined)
     this.history.prepend(entries.filter(({ atMs }) => atMs > nowMs - History.keptMs && atMs <= nowMs))
     const damaged = lines.length - entries.length
-    this.#isDamaged = damaged > 0
-    if (this.#isDamaged) log.warn({ path, damaged }, 'the history of the console has damaged lines, which are left out')
+    const later = entries.filter(({ atMs }) => atMs > nowMs).length
+    this.#mustBeKept = damaged + later > 0
+    if (damaged > 0) log.warn({ path, damaged }, 'the history of the console has damaged lines, which are left out')
+    if (later > 0) log.warn({ path, later }, 'the history of the console has entries that are later than the clock, which are left out')
   }
 
-  #keepDamaged(): void {
-    if (!this.#isDamaged) return
+  #keepOld(): void {
+    if (!this.#mustBeKept) return
     const kept = `${this.#path}.damaged`
     renameSync(this.#path, kept)
-    this.#isDamaged = false
-    this.#log.warn({ path: kept }, 'the damaged history of the console is kept here')
+    this.#mustBeKept = false
+    this.#log.warn({ path: kept }, 'the history of the console as it was is kept here')
   }
 
   #compact(): void {
@@ -121,9 +124,12 @@ export class HistoryFile {
 /** The last `maxBytes` of a file, from the beginning of a line, and how many it has; nothing of a file that does not exist. */
 function readEnd(path: string, maxBytes: number): { readonly text: string; readonly bytes: number } {
   if (!lstatSync(path, { throwIfNoEntry: false })) return { text: '', bytes: 0 }
-  const file = openSync(path, 'r')
+  // A FIFO would block the process until another one writes to it.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
-    const { size: bytes } = fstatSync(file)
+    const status = fstatSync(file)
+    if (!status.isFile()) throw new Error(`${path} is not a regular file: remove it`)
+    const bytes = status.size
     const buffer = Buffer.alloc(Math.min(bytes, maxBytes))
     const start = bytes - buffer.length
     let read = 0
@@ -150,9 +156,14 @@ function readEntry(line: string): HistoryEntry | undefined {
   if (typeof atMs !== 'number' || !Number.isFinite(atMs)) return undefined
   if (isRecord(values) && Object.values(values).every(value => typeof value === 'number'))
     return { atMs, values: values as Record<string, number> }
-  if (isRecord(scaling) && typeof scaling.pool === 'string')
-    return { atMs, scaling: scaling as HistoryEntry extends { scaling: infer S } ? S : never }
-  return undefined
+  return isScaling(scaling) ? { atMs, scaling } : undefined
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isScaling = (value: unknown): value is Scaling =>
+  isRecord(value) &&
+  typeof value.pool === 'string' &&
+  scalingNumbers.every(name => typeof value[name] === 'number' && Number.isFinite(value[name]))
+
+const scalingNumbers = ['atMs', 'from', 'to', 'min', 'max', 'queued', 'busy'] as const satisfies readonly (keyof Scaling)[]
