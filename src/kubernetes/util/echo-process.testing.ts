@@ -1,5 +1,5 @@
 /**
- * A process for tests: returns what it gets, throws for `throw`, exits for `exit`, never responds to `never`, is busy for ever with `loop`, and needs
+ * A process for tests: returns what it gets, throws for `throw`, exits for `exit`, never responds to `never`, is busy without end with `loop`, and needs
  * more memory than it may for `fill`, and with a single allocation for `set`. For `env` it returns the names of its environment.
  */
 import { serveProcessRequests } from './limited-process.ts'
