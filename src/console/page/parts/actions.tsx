@@ -34,14 +34,14 @@ export function Actions({
   version,
   shown = {},
   handled,
-  dialogs = {},
+  onOpen = {},
 }: {
   readonly target: Target
   readonly version: string
   readonly shown?: Shown
   readonly handled?: HandledRequest | undefined
   /** Opens a dialog elsewhere, in place of the usual one of an action. */
-  readonly dialogs?: Partial<Record<ActionName, (action: Action) => void>>
+  readonly onOpen?: Partial<Record<ActionName, (action: Action) => void>>
 }) {
   const { kind, namespace, name } = target
   const [actions, setActions] = useState<readonly Action[]>()
@@ -84,7 +84,7 @@ export function Actions({
               aria-disabled={!action.enabled}
               aria-describedby={action.why === undefined ? undefined : `why-${action.name}`}
               onClick={() => {
-                const openElsewhere = dialogs[action.name]
+                const openElsewhere = onOpen[action.name]
                 if (action.enabled && openElsewhere) openElsewhere(action)
                 else if (action.enabled) open.value = action
               }}

@@ -75,7 +75,7 @@ export function OverviewSection({ namespace, name, row, object, runs, onDestroy 
           <Actions
             target={{ kind: 'stacks', namespace, name }}
             version={version ?? ''}
-            dialogs={{ destroy: onDestroy }}
+            onOpen={{ destroy: onDestroy }}
             handled={handledRequest !== undefined && lastRun ? { request: handledRequest, runName: lastRun.name } : undefined}
             shown={{
               ...(plan && { digest: plan.digest, planRun: plan.runName }),
