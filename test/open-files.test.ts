@@ -51,15 +51,17 @@ test('oarlock serve survives twice as many connections as it may open files, of 
   const { token } = await accountToken(client, 'mallory')
   const target = new URL(client.server).host
   const order = { target, tls: true, connections: 2 * openFiles }
-  const floods: Flood[] = [
-    await startFlood({ ...order, send: getRequest('/api', token) }),
+  const floods: Flood[] = []
+  t.after(() => Promise.all(floods.map(flood => flood.stop())))
+  const accounts = await startFlood({ ...order, send: getRequest('/api', token) })
+  floods.push(accounts)
+  // Before the others begin: of one network, they would close the connections of the account before it has authenticated.
+  await eventually(() => (accounts.counts().responses['503'] ?? 0) > 0, 'the account to be refused')
+  floods.push(
     await startFlood({ ...order, tls: false, send: '' }),
     await startFlood({ ...order, target: join(dataDir, 'api.sock'), tls: false, send: getRequest('/version') }),
-  ]
-  t.after(() => Promise.all(floods.map(flood => flood.stop())))
+  )
   await Promise.all(floods.map(flood => flood.attempted()))
-  const [accounts] = floods
-  await eventually(() => (accounts?.counts().responses['503'] ?? 0) > 0, 'the account to be refused')
   for (let i = 0; i < 5; i++) {
     equal(await statusOf(`${client.server}/healthz`), 200)
     equal(await statusOf(`${client.server}/healthz`, { authorization: `Bearer ${token}` }), 200)
