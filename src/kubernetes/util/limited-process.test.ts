@@ -1,7 +1,8 @@
 import { deepEqual, equal, match, rejects } from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { followStartedProcesses } from '../../../test/support/started-processes.ts'
-import { LimitedProcess, ProcessLimitError } from './limited-process.ts'
+import { LimitedProcess } from './limited-process.ts'
+import { RequestLimitError } from './limited-requests.ts'
 
 function open(t: TestContext, limits: { timeoutMs?: number; maxHeapMb?: number } = {}) {
   const echo = new LimitedProcess<string, string>('kubernetes/util/echo-process.testing', {
@@ -20,7 +21,7 @@ function follow(t: TestContext) {
 test('a request that takes too long is aborted, also in a loop that never yields, and the next one is answered', async t => {
   const echo = open(t, { timeoutMs: 2_000 })
   for (const request of ['never', 'loop']) {
-    await rejects(echo.request(request), new ProcessLimitError('echo', '2 s'))
+    await rejects(echo.request(request), new RequestLimitError('echo', '2 s'))
     equal(await echo.request('hello'), 'hello')
   }
 })
@@ -28,7 +29,7 @@ test('a request that takes too long is aborted, also in a loop that never yields
 test('a request that takes too much memory is aborted, also with a single allocation, and the next one is answered', async t => {
   const echo = open(t, { maxHeapMb: 48 })
   for (const request of ['fill', 'set']) {
-    await rejects(echo.request(request), new ProcessLimitError('echo', '48 MB of memory'))
+    await rejects(echo.request(request), new RequestLimitError('echo', '48 MB of memory'))
     equal(await echo.request('hello'), 'hello')
   }
 })
@@ -61,7 +62,7 @@ test('a request that cannot be serialized rejects, and the next one is answered'
 
 test('a process that exits is no limit, and is replaced', async t => {
   const echo = open(t)
-  const isExit = (error: Error) => !(error instanceof ProcessLimitError) && /^process echo has ended with exit code 3/.test(error.message)
+  const isExit = (error: Error) => !(error instanceof RequestLimitError) && /^process echo has ended with exit code 3/.test(error.message)
   await rejects(echo.request('exit'), isExit)
   equal(await echo.request('hello'), 'hello')
 })

@@ -2,7 +2,8 @@ import { equal, match, rejects } from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
-import { LimitedThread, ThreadLimitError } from './limited-thread.ts'
+import { RequestLimitError } from './limited-requests.ts'
+import { LimitedThread } from './limited-thread.ts'
 
 const open = (limits: { timeoutMs?: number; maxHeapMb?: number } = {}) =>
   new LimitedThread<string, string>('kubernetes/util/echo-thread.testing', {
@@ -12,7 +13,7 @@ const open = (limits: { timeoutMs?: number; maxHeapMb?: number } = {}) =>
 test('a request that takes too long is aborted, also in a loop that never yields, and the next one is answered', async () => {
   const thread = open({ timeoutMs: 500 })
   for (const request of ['never', 'loop']) {
-    await rejects(thread.request(request), new ThreadLimitError('echo', '0.5 s'))
+    await rejects(thread.request(request), new RequestLimitError('echo', '0.5 s'))
     equal(await thread.request('hello'), 'hello')
   }
   await thread.close()
@@ -20,14 +21,14 @@ test('a request that takes too long is aborted, also in a loop that never yields
 
 test('a request that takes too much memory is aborted, and the next one is answered', async () => {
   const thread = open({ maxHeapMb: 32 })
-  await rejects(thread.request('fill'), (error: Error) => error instanceof ThreadLimitError && error.limit === '32 MB of memory')
+  await rejects(thread.request('fill'), (error: Error) => error instanceof RequestLimitError && error.limit === '32 MB of memory')
   equal(await thread.request('hello'), 'hello')
   await thread.close()
 })
 
 test('an error that the thread throws is no limit', async () => {
   const thread = open()
-  await rejects(thread.request('throw'), (error: Error) => !(error instanceof ThreadLimitError) && /asked to throw/.test(error.message))
+  await rejects(thread.request('throw'), (error: Error) => !(error instanceof RequestLimitError) && /asked to throw/.test(error.message))
   equal(await thread.request('hello'), 'hello')
   await thread.close()
 })

@@ -1,5 +1,5 @@
 import { StatusError } from '../../../kubernetes/object/index.ts'
-import { ClientLimiter, LimitedProcess, type LimitedProcessOptions, ProcessLimitError } from '../../../kubernetes/util/index.ts'
+import { ClientLimiter, LimitedProcess, type LimitedRequestsOptions, RequestLimitError } from '../../../kubernetes/util/index.ts'
 import { performTask, type TaskName, type TaskReply, type TaskRequest, type Tasks } from './stack-tasks.ts'
 
 /** Performs one of {@link tasks}. */
@@ -12,7 +12,7 @@ export type TaskCaller = {
   readonly signal: AbortSignal
 }
 
-type TaskRunnerOptions = LimitedProcessOptions & {
+type TaskRunnerOptions = LimitedRequestsOptions & {
   /** Up to this size this process performs the tasks, immediately. */
   readonly maxInlineSize: number
   /** What exceeds a limit, and what the user does instead. */
@@ -58,7 +58,7 @@ export class TaskRunner {
     try {
       return await this.#process.request(request, signal)
     } catch (error) {
-      if (!(error instanceof ProcessLimitError)) throw error
+      if (!(error instanceof RequestLimitError)) throw error
       const { subject, remedy } = this.#options
       throw new StatusError('RequestEntityTooLarge', `${subject} takes more than ${error.limit}: ${remedy}`)
     }

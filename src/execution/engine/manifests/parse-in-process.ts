@@ -1,4 +1,4 @@
-import { LimitedProcess, ProcessLimitError } from '../../../kubernetes/util/index.ts'
+import { LimitedProcess, RequestLimitError } from '../../../kubernetes/util/index.ts'
 import { EngineError } from '../engine-error.ts'
 import { type Manifest, type ManifestFile, parseManifests } from './parse-manifests.ts'
 import type { ParseReply } from './parse-process.ts'
@@ -30,7 +30,7 @@ export async function parseInProcess(
   } catch (error) {
     if (signal.aborted)
       throw new EngineError('Interrupted', 'the Run was interrupted while the manifests were parsed; no object was changed')
-    if (!(error instanceof ProcessLimitError)) throw error
+    if (!(error instanceof RequestLimitError)) throw error
     throw new EngineError(
       'InvalidConfiguration',
       `parsing the manifests takes more than ${error.limit}: divide the source into several Stacks`,

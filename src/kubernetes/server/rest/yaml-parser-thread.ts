@@ -1,5 +1,5 @@
 import { StatusError } from '../../object/index.ts'
-import { ClientLimiter, LimitExceededError, LimitedThread, ThreadLimitError } from '../../util/index.ts'
+import { ClientLimiter, LimitExceededError, LimitedThread, RequestLimitError } from '../../util/index.ts'
 import { notYaml } from './body.ts'
 import type { YamlReply } from './yaml-thread.ts'
 
@@ -37,7 +37,7 @@ export class YamlParserThread {
       if ('json' in reply) return reply.json
       throw 'status' in reply ? StatusError.fromStatus(reply.status) : notYaml(reply.error)
     } catch (error) {
-      if (error instanceof ThreadLimitError)
+      if (error instanceof RequestLimitError)
         throw new StatusError(
           'RequestEntityTooLarge',
           `parsing the body of the request as YAML takes more than ${error.limit}: send it as JSON`,
