@@ -57,7 +57,7 @@ try {
     await Promise.all(requested.map(([namespace, name]) => request(namespace, name, 'apply', round)))
     if (round < rounds) await sleep(roundMs)
   }
-  await page.getByRole('link', { name: /^Workers .* [1-9]\d* busy/ }).waitFor()
+  await page.getByRole('link', { name: /^Workers .* 2 busy/ }).waitFor()
   await take(page, 'console-overview.png')
 
   await page.emulateMedia({ colorScheme: 'dark' })

@@ -76,30 +76,15 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
     const { status } = (await response.json()) as { status: { token: string } }
     const { server } = client
     const caCertificate = readFileSync(join(directory, 'home', 'pki', 'ca.crt'), 'utf8')
-    const account = await connect({ cluster: { server, caCertificate, token: status.token } })
-    const denied = account.resource(configMapResource).get('where', { namespace: 'acme' })
-    match(String(await denied.catch(error => error)), /User "system:serviceaccount:acme:default" cannot get resource "configmaps"/)
-    const unauthenticated = await connect({ cluster: { server, caCertificate, token: `${status.token}x` } })
-    match(
-      String(
-        await unauthenticated
-          .resource(configMapResource)
-          .get('where', { namespace: 'acme' })
-          .catch(error => error),
-      ),
-      /Unauthorized/,
-    )
+    const rejection = async (token: string) => {
+      const account = await connect({ cluster: { server, caCertificate, token } })
+      const read = account.resource(configMapResource).get('where', { namespace: 'acme' })
+      return String(await read.catch(error => error))
+    }
+    match(await rejection(status.token), /User "system:serviceaccount:acme:default" cannot get resource "configmaps"/)
+    match(await rejection(`${status.token}x`), /Unauthorized/)
     const claims = Buffer.from(JSON.stringify({ sub: 'system:serviceaccount:missing:default' })).toString('base64url')
-    const ofUnknown = await connect({ cluster: { server, caCertificate, token: `e30.${claims}.x` } })
-    match(
-      String(
-        await ofUnknown
-          .resource(configMapResource)
-          .get('where', { namespace: 'acme' })
-          .catch(error => error),
-      ),
-      /Unauthorized/,
-    )
+    match(await rejection(`e30.${claims}.x`), /Unauthorized/)
   })
 
   test('a token of home is valid at a partition, and for at most ten seconds after its end', async () => {

@@ -1,6 +1,7 @@
 import { appendFileSync, closeSync, constants, fstatSync, lstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { History, type HistoryEntry, type Scaling } from '../../console/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
+import { isJsonObject } from '../../kubernetes/object/index.ts'
 
 /** Beyond this the file is written again, with what the history keeps: a day of samples is 0.7 MB with one pool and 14 MB with 60, which takes 70 ms. */
 const maxAppendedBytes = 1024 * 1024
@@ -154,15 +155,13 @@ function readEntry(line: string): HistoryEntry | undefined {
   }
   const { atMs, values, scaling } = entry
   if (typeof atMs !== 'number' || !Number.isFinite(atMs)) return undefined
-  if (isRecord(values) && Object.values(values).every(value => typeof value === 'number'))
+  if (isJsonObject(values) && Object.values(values).every(value => typeof value === 'number'))
     return { atMs, values: values as Record<string, number> }
   return isScaling(scaling) ? { atMs, scaling } : undefined
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const isScaling = (value: unknown): value is Scaling =>
-  isRecord(value) &&
+  isJsonObject(value) &&
   typeof value.pool === 'string' &&
   scalingNumbers.every(name => typeof value[name] === 'number' && Number.isFinite(value[name]))
 

@@ -1,4 +1,4 @@
-import { StatusError } from '../../kubernetes/object/index.ts'
+import { nameErrors, StatusError } from '../../kubernetes/object/index.ts'
 import { networkOf, TokenBucket } from '../../kubernetes/util/index.ts'
 import { ExpiringCache } from '../delegated-auth/expiring-cache.ts'
 
@@ -8,8 +8,6 @@ const maxUnknown = 10_000
 /** Lookups of the clients of one network. */
 const lookUpRate = { qps: 5, burst: 20 }
 const maxNetworks = 10_000
-/** RFC 1123, as Kubernetes requires of names of namespaces. */
-const namespaceName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
 export type AccountPartitionsOptions = {
   /** The partition of a namespace as this gateway knows it. */
@@ -44,7 +42,7 @@ export class AccountPartitions {
   async partitionOf(namespace: string, remoteAddress: string | undefined): Promise<string | undefined> {
     const { partitionOf, lookUp } = this.#options
     const known = partitionOf(namespace)
-    if (known !== undefined || !namespaceName.test(namespace)) return known
+    if (known !== undefined || nameErrors(namespace, 'dns1123Label').length > 0) return known
     const network = networkOf(remoteAddress)
     const ask = () => {
       if (!this.#mayLookUp(network)) throw tooManyLookUps(namespace)

@@ -11,6 +11,7 @@ import { type AccessOptions, resolveClusterAccess } from './resolve-cluster-acce
 import type { ResourceClient } from './resource-client.ts'
 import type { ResourceClientOptions } from './resource-options.ts'
 import type { Query } from './resource-path.ts'
+import { latin1OfUtf8 } from './serialize-request.ts'
 import type { TransportResponse } from './transport.ts'
 
 export type ClientOptions = AccessOptions & {
@@ -129,15 +130,13 @@ export async function createClient(options: ClientOptions = {}): Promise<Client>
     headers: {
       accept: 'application/json',
       'user-agent': options.userAgent ?? 'oarlock',
-      ...(access.impersonate?.user && { 'impersonate-user': utf8Header(access.impersonate.user) }),
-      ...(access.impersonate?.uid && { 'impersonate-uid': utf8Header(access.impersonate.uid) }),
-      ...(access.impersonate?.groups.length && { 'impersonate-group': access.impersonate.groups.map(utf8Header) }),
+      // Names in UTF-8, as client-go sends them.
+      ...(access.impersonate?.user && { 'impersonate-user': latin1OfUtf8(access.impersonate.user) }),
+      ...(access.impersonate?.uid && { 'impersonate-uid': latin1OfUtf8(access.impersonate.uid) }),
+      ...(access.impersonate?.groups.length && { 'impersonate-group': access.impersonate.groups.map(latin1OfUtf8) }),
     },
   })
 }
-
-/** A header value whose bytes are `text` in UTF-8, as client-go sends names: a character of a header is one byte. */
-const utf8Header = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** The certificate authority of the cluster that {@link createClient} connects to, as PEM; undefined for those of the system. */
 export async function clusterCaCertificate(options: AccessOptions = {}): Promise<string | undefined> {

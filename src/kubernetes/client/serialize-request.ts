@@ -42,7 +42,8 @@ export function serializeRequest(
   return `${text}\r\n${bytes}`
 }
 
-function latin1OfUtf8(text: string): string {
+/** The bytes of a text in UTF-8, each a character: the form that headers have. */
+export function latin1OfUtf8(text: string): string {
   // Most bodies are ASCII, which is the same in both.
   return Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1')
 }

@@ -3,7 +3,7 @@ import type { Action, ActionResult, PlanCounts, RunFacts, RunRow } from '../../p
 import { actionEffects, emptyDestructionEffect } from '../parts/action-effects.ts'
 import { ActionForm, type Step } from '../parts/actions.tsx'
 import { Badge, PlanChanges } from '../parts/badge.tsx'
-import { Dialog } from '../parts/dialog.tsx'
+import { CloseFooter, Dialog } from '../parts/dialog.tsx'
 import { formatCount } from '../parts/format.ts'
 import { request } from '../request.ts'
 import { pathTo } from '../router.ts'
@@ -92,11 +92,7 @@ function Deleted({
       <p>
         <a href={pathTo(['stacks'])}>All Stacks</a>
       </p>
-      <footer>
-        <button type="button" class="primary" onClick={onClose}>
-          Close
-        </button>
-      </footer>
+      <CloseFooter onClose={onClose} />
     </>
   )
 }

@@ -37,3 +37,12 @@ export function Dialog({
     </dialog>
   )
 }
+
+/** The only button of a dialog that has nothing more to do. */
+export const CloseFooter = ({ onClose }: { readonly onClose: () => void }) => (
+  <footer>
+    <button type="button" class="primary" onClick={onClose}>
+      Close
+    </button>
+  </footer>
+)

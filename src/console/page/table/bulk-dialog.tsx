@@ -3,7 +3,7 @@ import type { BulkRequest, BulkResult, StackRow } from '../../protocol/index.ts'
 import { actionEffects } from '../parts/action-effects.ts'
 import { Badge, isSuspendedToo, PlanChanges } from '../parts/badge.tsx'
 import { Command } from '../parts/command.tsx'
-import { Dialog } from '../parts/dialog.tsx'
+import { CloseFooter, Dialog } from '../parts/dialog.tsx'
 import { formatCount, formatNumber } from '../parts/format.ts'
 import { visibleText } from '../parts/visible-text.ts'
 import { request } from '../request.ts'
@@ -142,11 +142,7 @@ function Results({
           <ResultList results={done} outcome={outcome} most={maxListed} />
         </details>
       )}
-      <footer>
-        <button type="button" class="primary" onClick={onClose}>
-          Close
-        </button>
-      </footer>
+      <CloseFooter onClose={onClose} />
     </>
   )
 }

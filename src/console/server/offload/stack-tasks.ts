@@ -46,14 +46,15 @@ export type Tasks = typeof tasks
 export type TaskName = keyof Tasks
 export type TaskRequest = { readonly name: TaskName; readonly args: readonly unknown[] }
 /** A StatusError would lose its class on the way between processes. */
-export type TaskReply = { readonly result: unknown } | { readonly status: Status } | { readonly error: Error }
+export type TaskReply = { readonly result: unknown } | { readonly status: Status }
 
-/** Never throws: an error of a task does not end its process. */
+/** @throws what a task throws, but for a StatusError. */
 export function performTask({ name, args }: TaskRequest): TaskReply {
   try {
     return { result: (tasks[name] as (...all: readonly unknown[]) => unknown)(...args) }
   } catch (error) {
-    return error instanceof StatusError ? { status: error.toStatus() } : { error: error as Error }
+    if (error instanceof StatusError) return { status: error.toStatus() }
+    throw error
   }
 }
 

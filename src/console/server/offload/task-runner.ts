@@ -66,7 +66,6 @@ export class TaskRunner {
 }
 
 function resultOf<Result>(reply: TaskReply): Result {
-  if ('error' in reply) throw reply.error
   if ('status' in reply) throw StatusError.fromStatus(reply.status)
   return reply.result as Result
 }
