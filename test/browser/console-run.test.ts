@@ -165,8 +165,8 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     equal(await target.locator('.log-number').textContent(), '50000')
     ok(await target.isVisible())
     await page.getByRole('link', { name: 'Line 50002', exact: true }).click()
-    match(page.url(), /#L50002$/)
-    equal(await target.locator('.log-number').textContent(), '50002')
+    await page.waitForURL(/#L50002$/)
+    await target.locator('.log-number', { hasText: /^50002$/ }).waitFor()
   })
 
   test('of 100,000 lines only the visible ones are in the document; the log is searched, folded, copied and downloaded', async () => {
@@ -177,7 +177,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     ok(await search.evaluate(element => element === document.activeElement))
     await search.fill('LINE 99999 of')
     await search.press('Enter')
-    equal(await page.locator('.log-line.target mark').textContent(), 'line 99999 of')
+    await page.locator('.log-line.target mark', { hasText: /^line 99999 of$/ }).waitFor()
     await page.getByText('1 of 1', { exact: true }).waitFor()
     ok((await page.locator('.log-line').count()) < 130)
     await search.fill('no such text')

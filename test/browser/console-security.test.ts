@@ -444,7 +444,7 @@ describe('the console in a browser, attacked', { skip: withoutChromium, timeout:
     await dialog.getByRole('textbox').fill('empty')
     await dialog.getByRole('button', { name: 'Destroy', exact: true }).click()
     await dialog.getByText('destruction of exactly this plan requested').waitFor()
-    equal(await effect.count(), 0)
+    await effect.waitFor({ state: 'detached' })
     await stacks.patch('empty', { metadata: { finalizers: null } } as object, { type: 'merge', namespace: 'a' })
   })
 

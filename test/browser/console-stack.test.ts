@@ -367,7 +367,7 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
       .getByText(/was rejected by user "oarlock:admin": too large/)
       .first()
       .waitFor()
-    equal(await page.getByRole('button', { name: 'Reject the plan' }).count(), 0)
+    await page.getByRole('button', { name: 'Reject the plan' }).waitFor({ state: 'detached' })
   })
 
   test('no script failed, and nothing violated the Content-Security-Policy', () => {
