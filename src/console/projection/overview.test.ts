@@ -114,3 +114,14 @@ test('Stacks by state, the queue and the workers are counted, and the latest Run
     ['a/ended', 'a/active', 'a/waits', 'a/waits-longest'],
   )
 })
+
+test('a worker is busy while an active Run names it, also before it has reported that', () => {
+  const workers = ['one', 'two', 'three'].map(name => ({ name, phase: 'Idle' as const }))
+  const runs: Partial<RunRow>[] = [
+    { key: 'a/applies', phase: 'Applying', worker: 'one' },
+    { key: 'a/plans', phase: 'Planning', worker: 'one' },
+    { key: 'a/assigned', phase: 'Queued', worker: 'two' },
+    { key: 'a/ended', phase: 'Succeeded', worker: 'three' },
+  ]
+  deepEqual(of([], { runs, workers }).workers, { total: 3, busy: 2, draining: 0 })
+})

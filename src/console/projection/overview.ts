@@ -1,3 +1,4 @@
+import { endedPhases } from '../../api/index.ts'
 import type { AttentionGroup, AttentionKind, OverviewFacts, RunRow, StackRow, WorkerRow } from '../protocol/index.ts'
 import { type AttentionCause, attentionCause, attentionValue } from './attention.ts'
 
@@ -37,8 +38,10 @@ export function overviewOf({
   let length = 0
   let oldestMs: number | undefined
   const recent: RunRow[] = []
+  const occupied = new Set<string>()
   for (const run of runs) {
     recent.push(run)
+    if (run.worker !== undefined && !(endedPhases as readonly string[]).includes(run.phase)) occupied.add(run.worker)
     if (run.phase !== 'Queued') continue
     length++
     oldestMs = Math.min(oldestMs ?? Number.POSITIVE_INFINITY, run.createdMs)
@@ -52,16 +55,17 @@ export function overviewOf({
       .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.count - a.count || (a.reason < b.reason ? -1 : 1))
       .slice(0, maxGroups),
     queue: { length, ...(oldestMs !== undefined && { oldestMs }) },
-    ...(workers && { workers: workerCounts(workers) }),
+    ...(workers && { workers: workerCounts(workers, occupied) }),
     recent: recent.sort((a, b) => latestOf(b) - latestOf(a) || (a.key < b.key ? -1 : 1)).slice(0, maxRecentRuns),
   }
 }
 
-function workerCounts(workers: Iterable<WorkerRow>): NonNullable<OverviewFacts['workers']> {
+/** @param occupied workers that an active Run names: a short Run ends before its worker has reported that it is busy. */
+function workerCounts(workers: Iterable<WorkerRow>, occupied: ReadonlySet<string>): NonNullable<OverviewFacts['workers']> {
   let [total, busy, draining] = [0, 0, 0]
-  for (const { phase } of workers) {
+  for (const { name, phase } of workers) {
     total++
-    if (phase === 'Busy') busy++
+    if (phase === 'Busy' || occupied.has(name)) busy++
     if (phase === 'Draining') draining++
   }
   return { total, busy, draining }
