@@ -17,6 +17,7 @@ import { workerPoolResource } from './worker-pool.ts'
 
 export { type AnsibleOptions, type AnsibleSecret, ansibleSchema, ansibleSecrets } from './ansible-options.ts'
 export { cacheKey, dependencyCacheKey, maxCacheKeys } from './cache-key.ts'
+export { type ControllerFigures, controllerFiguresOf, publishControllerFigures } from './controller-figures.ts'
 export {
   type DurationDistribution,
   durationSampler,

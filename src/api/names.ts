@@ -78,6 +78,8 @@ export const annotations = {
   importedState: 'oarlock.dev/imported-state',
   /** On the Lease of a worker Pod: the status that the worker registers with, as JSON (`lease-registration.ts`). */
   workerStatus: 'oarlock.dev/worker-status',
+  /** On the Lease of a process: its controllers with their reconciles and latency, as JSON (`controller-figures.ts`). */
+  controllerFigures: 'oarlock.dev/controller-figures',
   /** On the Worker of a Pod: the digest of the template of its pool that the Pod was created from. */
   podTemplate: 'oarlock.dev/pod-template',
   /** On a Namespace: `true` lets the embedded server delete it although Stacks in it have resources. */

@@ -1,10 +1,11 @@
-/** The page of a Run in Chromium, on the console of a real all-in-one with Runs of engine `command`. */
+/** The page of a Run in Chromium, on the console of a real all-in-one with Runs of engine `command`, and one of engine `ansible`. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
-import { type Run, runResource, stackResource } from '../../src/api/index.ts'
+import { type Run, runResource, type Stack, stackResource } from '../../src/api/index.ts'
+import { loadEngine } from '../../src/execution/engine/index.ts'
 import { namespaceResource } from '../../src/kubernetes/client/index.ts'
 import { checkLooks, violationsOf } from '../support/axe.ts'
 import { launchChromium, withoutChromium } from '../support/chromium.ts'
@@ -13,6 +14,8 @@ import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from 
 import { type NetworkProxy, startProxy } from '../support/proxy.ts'
 
 const manyLines = 100_000
+const ansible = await (await loadEngine('ansible')).detect(process.env)
+const withoutAnsible = ansible.found ? false : `needs ansible-playbook: ${ansible.reasons.join(', ')}`
 
 describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () => {
   const dataDir = makeDataDir()
@@ -57,10 +60,9 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
 
   const base = () => `http://127.0.0.1:${proxy.port}`
   const makeStack = (name: string, apply: string[]) =>
-    app.client.resource(stackResource).create({
-      metadata: { namespace: 'a', name },
-      spec: { engine: 'command', command: { apply }, source: { inline: { files: { a: '1' } } } },
-    })
+    createStack(name, { engine: 'command', command: { apply }, source: { inline: { files: { a: '1' } } } })
+  const createStack = (name: string, spec: Stack['spec']) =>
+    app.client.resource(stackResource).create({ metadata: { namespace: 'a', name }, spec })
   const runsOf = async (stack: string) => {
     const { items } = await app.client.resource(runResource).list({ namespace: 'a', labelSelector: `oarlock.dev/stack=${stack}` })
     return items.sort((a, b) => a.spec.epoch - b.spec.epoch) as Run[]
@@ -167,6 +169,35 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.getByRole('link', { name: 'Line 50002', exact: true }).click()
     await page.waitForURL(/#L50002$/)
     await target.locator('.log-number', { hasText: /^50002$/ }).waitFor()
+  })
+
+  test('the tasks of Ansible are listed with what they did, and lead to their lines', { skip: withoutAnsible }, async () => {
+    const playbook = `
+- hosts: all
+  gather_facts: false
+  tasks:
+    - { name: Greet, ansible.builtin.debug: { msg: hello } }
+    - name: Write
+      ansible.builtin.copy: { content: x, dest: ${join(dataDir, 'written')} }
+    - { name: Leave out, ansible.builtin.debug: { msg: hello }, when: false }
+    - { name: Never fail, ansible.builtin.command: 'false', changed_when: false, ignore_errors: true }
+    - { name: Fail, ansible.builtin.command: 'false', check_mode: false }
+`
+    await createStack('tasks', {
+      engine: 'ansible',
+      source: { inline: { files: { 'site.yml': playbook } } },
+      ansible: { playbooks: ['site.yml'], inventory: { hosts: { one: { ansible_connection: 'local' } } }, check: false },
+    })
+    await open(await runIn('tasks', ['Failed']))
+    const tasks = page.getByRole('region', { name: 'Tasks' })
+    await tasks.getByText('1 failed, 4 done', { exact: true }).waitFor()
+    const items = await tasks.getByRole('listitem').allInnerTexts()
+    deepEqual(
+      items.map(item => item.replaceAll(/\s+/g, ' ').replace(/ [\d.]+(ms|s)$/, '')),
+      ['failed Fail run', 'done Never fail run', 'done Leave out skip', 'done Write change', 'done Greet run'],
+    )
+    await tasks.getByRole('link', { name: 'Write' }).click()
+    await page.locator('.log-line.target', { hasText: 'TASK [Write]' }).waitFor()
   })
 
   test('of 100,000 lines only the visible ones are in the document; the log is searched, folded, copied and downloaded', async () => {

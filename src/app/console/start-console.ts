@@ -15,12 +15,12 @@ import { partitionResource } from '../../gateway/index.ts'
 import { type Client, leaseResource, namespaceResource } from '../../kubernetes/client/index.ts'
 import type { Informer, Log, Manager } from '../../kubernetes/controller/index.ts'
 import type { Resource } from '../../kubernetes/object/index.ts'
+import { readControllerMetrics } from '../controllers/controller-metrics.ts'
 import type { Controllers } from '../controllers/controllers.ts'
 import { AccessReviewer } from '../delegated-auth/access-reviewer.ts'
 import { authenticateByTokenReview } from '../delegated-auth/authenticate-by-token-review.ts'
 import { consoleAssetsDirectory } from './assets-directory.ts'
 import type { ConsoleSettings } from './console-settings.ts'
-import { readControllerMetrics } from './controller-metrics.ts'
 import { detectPartitions } from './detect-partitions.ts'
 import { HistoryFile } from './history-file.ts'
 import { ownHost } from './own-host.ts'
@@ -63,8 +63,8 @@ export function startConsole(options: StartConsoleOptions): StartedConsole {
   const monitor = new FleetMonitor(sources, scaling => file.add({ atMs: scaling.atMs, scaling }))
   const showOwnControllers = (opened: Projections) => {
     if (!registry) return
-    readControllerMetrics(registry, manager.taskNames).then(
-      rows => opened.setOwnControllers(rows),
+    readControllerMetrics(registry).then(
+      figures => opened.setOwnControllers(figures, manager.taskNames),
       error => log.warn({ err: error }, 'the console does not show the latency of controllers'),
     )
   }

@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fetch } from 'undici'
 import { eventually } from '../../../test/support/eventually.ts'
-import { type StackSpec, stackResource } from '../../api/index.ts'
-import { type RequestOptions, type Response, WrappedClient } from '../../kubernetes/client/index.ts'
+import { controllerFiguresOf, type StackSpec, stackResource, systemNamespace } from '../../api/index.ts'
+import { leaseResource, type RequestOptions, type Response, WrappedClient } from '../../kubernetes/client/index.ts'
 import { type Log, silentLog } from '../../kubernetes/controller/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { startTestServer } from '../../kubernetes/testing/index.ts'
 import { AppStartError } from '../app-start-error.ts'
-import { endpointName, readEndpoint } from '../discovery/index.ts'
+import { controllerLeaseName, endpointName, readEndpoint } from '../discovery/index.ts'
 import { startStoresProcess } from '../stores/stores-process.ts'
 import { startControllerProcess } from './controller-process.ts'
 
@@ -62,6 +62,13 @@ test('a leader is ready when the address of its queue is published, and removes 
   client.isForbidden = false
   await eventually(ready, ({ status }) => status === 200)
   equal((await readEndpoint(api.client, 'queue'))?.url.startsWith('https://127.0.0.1:'), true)
+  // A console in another process shows them.
+  const published = await eventually(async () => {
+    const lease = await api.client.resource(leaseResource).get(controllerLeaseName, { namespace: systemNamespace })
+    const names = controllerFiguresOf(lease).map(({ name }) => name)
+    return names.length > 0 && names
+  }, 'figures of the controllers')
+  ok(published.includes('stack') && published.includes('disruption'), published.join(', '))
   await controller.stop({ graceMs: 5_000 })
   equal(await readEndpoint(api.client, 'queue'), undefined)
   rmSync(dataDir, { recursive: true, force: true })

@@ -24,6 +24,7 @@ import { makeControllers } from './controllers.ts'
 import { ensureDefaultPool } from './default-pool.ts'
 import { crdRevision, describeCrdState, installOarlock, needsPolicies, readCrdState } from './install.ts'
 import { liveMembers } from './live-members.ts'
+import { PublishedFigures } from './published-figures.ts'
 import { readOwnPartition, type SharedWorkersSettings } from './shared-workers.ts'
 import { StoresClient } from './stores-client.ts'
 
@@ -118,6 +119,8 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
   const registry = makeRegistry()
   makeDirectories(options.cacheDir, 0o700)
   const stores = new StoresClient({ client, access })
+  const figures = new PublishedFigures(registry, log)
+  const isLeaders = (controller: string) => manager.leaderTaskNames.includes(controller)
   const controllers = makeControllers({
     client,
     shared,
@@ -138,6 +141,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
       namespace: systemNamespace,
       identity,
       ...durations,
+      annotations: () => figures.annotations(isLeaders),
     },
     shards:
       options.shards === undefined
@@ -148,6 +152,7 @@ async function start(options: ControllerProcessOptions): Promise<ControllerProce
             slots: options.shards,
             identity: `${hostname()}_${process.pid}`,
             ...durations,
+            annotations: () => figures.annotations(controller => !isLeaders(controller)),
           },
     registry,
     log,

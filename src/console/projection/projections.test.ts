@@ -86,3 +86,39 @@ test('a namespace belongs to the Tenant that claims it, or else to one of its ow
     ['shop', 'lab', undefined],
   )
 })
+
+test('the controllers of another process are listed after the Lease that it holds, until it holds it no more', () => {
+  let report: (type: string, object: object) => void = () => {}
+  const leases = {
+    ...nothing,
+    onChange: ({ changed }: { changed(change: { type: string; object: object }): void }) => {
+      report = (type, object) => changed({ type, object })
+    },
+  }
+  const names = ['stacks', 'runs', 'workers', 'pools', 'tenants', 'namespaces'] as const
+  const sources = { ...Object.fromEntries(names.map(name => [name, nothing])), leases } as unknown as ProjectionSources
+  const { tables } = new Projections(sources)
+  const stack = { name: 'stack', reconciles: 100, errors: 2, queued: 0, p99Ms: 300 }
+  const held = (holder: string, ...figures: object[]) =>
+    lease('ctl', holder, { labels: {}, annotations: { 'oarlock.dev/controller-figures': JSON.stringify(figures) } })
+  const shown = () =>
+    [...tables.controllers.values()].sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ name, holder, p99Ms }) => [name, holder, p99Ms])
+  report('added', lease('ctl-2', 'b', { labels: {} }))
+  report('added', held('a', stack, { ...stack, name: 'pool' }))
+  deepEqual(shown(), [
+    ['ctl', 'a', undefined],
+    ['pool', 'a', 300],
+    ['stack', 'a', 300],
+    ['ctl-2', 'b', undefined],
+  ])
+  report('updated', held('b', { ...stack, p99Ms: 50 }))
+  deepEqual(shown().slice(0, 2), [
+    ['ctl', 'b', undefined],
+    ['stack', 'b', 50],
+  ])
+  report('updated', held('', stack))
+  deepEqual(shown().length, 2)
+  report('updated', held('a', stack))
+  report('deleted', held('a', stack))
+  deepEqual(shown(), [['ctl-2', 'b', undefined]])
+})

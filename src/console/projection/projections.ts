@@ -1,4 +1,13 @@
-import { isEnded, type Run, type Stack, type Tenant, type Worker, type WorkerPool } from '../../api/index.ts'
+import {
+  type ControllerFigures,
+  controllerFiguresOf,
+  isEnded,
+  type Run,
+  type Stack,
+  type Tenant,
+  type Worker,
+  type WorkerPool,
+} from '../../api/index.ts'
 import { TenantIndex } from '../../controllers/dispatch/index.ts'
 import type { LeaseBody } from '../../kubernetes/client/index.ts'
 import { type Informer, ringLabel, shardViewOf } from '../../kubernetes/controller/index.ts'
@@ -47,6 +56,8 @@ export class Projections {
   readonly #sources: ProjectionSources
   /** Keys of the Runs of each Stack that have not ended, the newest last. */
   readonly #active = new Map<string, Map<string, number>>()
+  /** By Lease: the keys of the rows of the controllers of its holder, which are ordered after that of the Lease. */
+  readonly #published = new Map<string, readonly string[]>()
   #tenants = new TenantIndex()
   #areTenantsOld = false
 
@@ -69,9 +80,14 @@ export class Projections {
     this.tables.partitions.follow(partitions, partitionRow)
   }
 
-  /** Of the controllers of this process. */
-  setOwnControllers(rows: readonly ControllerRow[]): void {
-    for (const row of rows) this.tables.controllers.set(row)
+  /**
+   * Of the controllers of this process.
+   * @param names of all; those without figures do not reconcile single objects.
+   */
+  setOwnControllers(figures: readonly ControllerFigures[], names: readonly string[]): void {
+    const own = (name: string): ControllerRow => ({ key: `process/${name}`, name, holder: 'this process' })
+    for (const name of names) if (!figures.some(each => each.name === name)) this.tables.controllers.set(own(name))
+    for (const each of figures) this.tables.controllers.set({ ...own(each.name), ...each })
   }
 
   /** The Tenant whose share the Runs of the namespace have: also one that has only the name of the namespace. Undefined if there is none. */
@@ -121,6 +137,7 @@ export class Projections {
     const ring = lease.metadata.labels?.[ringLabel]
     const ofRing = ring === undefined ? [] : this.#sources.leases.list().filter(({ metadata }) => metadata.labels?.[ringLabel] === ring)
     const members = ring === undefined ? [] : (shardViewOf(ring, ofRing)?.members ?? [])
+    this.#publishedChanged(lease, isDeleted)
     if (isDeleted) this.tables.controllers.delete(objectKey(lease))
     for (const each of ring === undefined && !isDeleted ? [lease] : ofRing) {
       const member = members.find(({ session }) => session !== undefined && session === each.spec?.holderIdentity)
@@ -128,6 +145,23 @@ export class Projections {
       if (row) this.tables.controllers.set(row)
       else this.tables.controllers.delete(objectKey(each))
     }
+  }
+
+  /** A process that holds a Lease publishes there what its controllers do. */
+  #publishedChanged(lease: KubeObject<LeaseBody>, isDeleted: boolean): void {
+    const leaseKey = objectKey(lease)
+    const holder = lease.spec?.holderIdentity
+    const figures = isDeleted || !holder ? [] : controllerFiguresOf(lease)
+    const rows = figures.map(each => ({ key: `${leaseKey} ${each.name}`, holder: holder as string, ...each }))
+    const before = this.#published.get(leaseKey) ?? []
+    for (const key of before) if (!rows.some(row => row.key === key)) this.tables.controllers.delete(key)
+    for (const row of rows) this.tables.controllers.set(row)
+    if (rows.length > 0)
+      this.#published.set(
+        leaseKey,
+        rows.map(({ key }) => key),
+      )
+    else this.#published.delete(leaseKey)
   }
 
   /** Many namespaces may change together, as at the start: the index is made once after them. */

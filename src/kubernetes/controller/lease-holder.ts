@@ -14,6 +14,8 @@ export type LeaseOptions = {
   renewDeadlineMs?: number | undefined
   /** Time between attempts; default 2,000. */
   retryPeriodMs?: number | undefined
+  /** What the holder publishes about itself: read at each renewal, and written as annotations of the Lease. Default: nothing. */
+  annotations?: (() => Readonly<Record<string, string>>) | undefined
 }
 
 /** Storage of the Lease; tests use one in memory. A write that lost a race fails with Conflict or AlreadyExists. */
@@ -155,7 +157,8 @@ export class LeaseHolder {
       }
       const sentMs = this.#clock.nowMs()
       const spec = nextLeaseSpec(current?.spec, { identity, durationMs: this.#leaseDurationMs, wallMs: wallMs() })
-      const lease = current ? await store.update({ ...current, spec }) : await store.create({ ...this.#newLease(), spec })
+      const base = this.#annotated(current ?? this.#newLease())
+      const lease = current ? await store.update({ ...base, spec }) : await store.create({ ...base, spec })
       const nowMs = this.#clock.nowMs()
       // Invariant 2: a Lease that expired while the response was in flight is not revived; it must be acquired again.
       if (wasLeading && (!this.#isLeading || nowMs >= this.#validUntilMs)) return false
@@ -193,6 +196,12 @@ export class LeaseHolder {
     }
     this.#lease = undefined
     this.#observation = undefined
+  }
+
+  #annotated<L extends NewObject<LeaseBody>>(lease: L): L {
+    const added = this.#parts.annotations?.()
+    if (!added) return lease
+    return { ...lease, metadata: { ...lease.metadata, annotations: { ...lease.metadata.annotations, ...added } } }
   }
 
   #newLease(): NewObject<LeaseBody> {

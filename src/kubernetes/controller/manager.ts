@@ -234,6 +234,11 @@ export class Manager {
     return this.#tasks.flatMap(({ name }) => name ?? [])
   }
 
+  /** Names of the tasks that only the leader runs, and not a member of a ring; empty without `leaderElection`. */
+  get leaderTaskNames(): readonly string[] {
+    return this.#tasks.flatMap(task => (this.#needsLeader(task) && task.name) || [])
+  }
+
   /** Adds a controller or runnable. After {@link start} it starts immediately. */
   add(task: Controller | Runnable): void {
     if (task instanceof Controller) {

@@ -1,11 +1,12 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { ResourceProgress, type ResourceState } from './resource-progress.ts'
+import type { ProgressState } from './progress-state.ts'
+import { ResourceProgress } from './resource-progress.ts'
 
-function follow(...lines: string[]): ResourceState[] {
+function follow(...lines: string[]): ProgressState[] {
   const progress = new ResourceProgress()
   lines.forEach((line, index) => void progress.add(line, index, 1_000 * index))
-  return [...progress.resources.values()]
+  return [...progress.items.values()]
 }
 
 test('resources of OpenTofu and Terraform are planned, run, and are done or have failed', () => {

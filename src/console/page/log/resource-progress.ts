@@ -1,21 +1,10 @@
-export type ResourceAction = 'create' | 'update' | 'delete' | 'replace' | 'read'
-
-/** What the log of an engine shows of one resource. */
-export type ResourceState = {
-  readonly name: string
-  readonly action: ResourceAction
-  readonly state: 'planned' | 'running' | 'done' | 'failed'
-  /** Index of the line that showed it. */
-  readonly line: number
-  /** When it was started, where the log has times. */
-  readonly startedMs?: number
-  readonly durationMs?: number
-}
+import type { ProgressAction, ProgressState } from './progress-state.ts'
+import { TaskProgress } from './task-progress.ts'
 
 /** More are not followed: `Run.status.progress` counts all of them. */
-const maxResources = 10_000
+const maxItems = 10_000
 
-const verbs: Readonly<Record<string, ResourceAction>> = {
+const verbs: Readonly<Record<string, ProgressAction>> = {
   creat: 'create',
   modif: 'update',
   modify: 'update',
@@ -35,26 +24,42 @@ const pulumiLine = /^ *[+~\-<>=/]+ {1,2}(\S+ \S+) (\*\*)?(creat|updat|delet|repl
 /** Manifests: `applied KIND NAMESPACE/NAME`, `deleting KIND NAMESPACE/NAME`. */
 const manifestLine = /^(applied|deleting) ([A-Z]\w* \S+)/
 
-type Change = Omit<ResourceState, 'line' | 'startedMs'>
+type Change = Omit<ProgressState, 'line' | 'startedMs'>
 
-/** Follows resources by the lines that engines print about them. What a program prints in the same form is taken for the engine's: this only shows progress. */
+/** Follows resources and tasks by the lines that engines print about them. What a program prints in the same form is taken for the engine's: this only shows progress. */
 export class ResourceProgress {
-  readonly #resources = new Map<string, ResourceState>()
+  readonly #items = new Map<string, ProgressState>()
+  readonly #tasks = new TaskProgress()
+  #hasTasks = false
 
-  get resources(): ReadonlyMap<string, ResourceState> {
-    return this.#resources
+  get items(): ReadonlyMap<string, ProgressState> {
+    return this.#items
+  }
+
+  /** What the items are. */
+  get noun(): 'resource' | 'task' {
+    return this.#hasTasks ? 'task' : 'resource'
   }
 
   /** @param timeMs undefined: the log has no times. */
   add(text: string, line: number, timeMs: number | undefined): void {
+    const tasks = this.#tasks.add(text, line, timeMs)
+    if (tasks) {
+      this.#hasTasks = true
+      for (const [key, state] of tasks) this.#set(key, state)
+      return
+    }
     const change = readChange(text)
     if (!change) return
-    const known = this.#resources.get(change.name)
-    if (!known && this.#resources.size >= maxResources) return
+    const known = this.#items.get(change.name)
     const startedMs = change.state === 'running' && known?.state !== 'running' ? timeMs : known?.startedMs
     // What is planned to be replaced is deleted and created.
     const action = known?.action === 'replace' ? 'replace' : change.action
-    this.#resources.set(change.name, { ...change, action, line, ...(startedMs !== undefined && { startedMs }) })
+    this.#set(change.name, { ...change, action, line, ...(startedMs !== undefined && { startedMs }) })
+  }
+
+  #set(key: string, state: ProgressState): void {
+    if (this.#items.has(key) || this.#items.size < maxItems) this.#items.set(key, state)
   }
 }
 
@@ -62,7 +67,7 @@ function readChange(text: string): Change | undefined {
   const terraform = terraformLine.exec(text)
   if (terraform) {
     const [, name = '', planned, running, ended, result, duration] = terraform
-    if (planned) return { name, action: planned as ResourceAction, state: 'planned' }
+    if (planned) return { name, action: planned as ProgressAction, state: 'planned' }
     if (running) return { name, action: actionOf(running), state: 'running' }
     return { name, action: actionOf(ended ?? ''), state: result === 'complete' ? 'done' : 'failed', ...durationOf(duration) }
   }
@@ -77,7 +82,7 @@ function readChange(text: string): Change | undefined {
   return verb === 'applied' ? { name, action: 'update', state: 'done' } : { name, action: 'delete', state: 'running' }
 }
 
-function actionOf(word: string): ResourceAction {
+function actionOf(word: string): ProgressAction {
   const lower = word.toLowerCase()
   return Object.entries(verbs).find(([start]) => lower.startsWith(start))?.[1] ?? 'update'
 }

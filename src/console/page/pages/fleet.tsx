@@ -221,8 +221,8 @@ const controllers: TableDefinition<'controllers'> = {
   kind: 'controllers',
   title: 'Controllers',
   about:
-    'Each Lease names the process that leads its controllers or holds a part of their keys; the controllers of this process show their reconciles.',
-  note: 'Reconciles and latency are those of the controllers in the process of this console. For controllers in other processes, see controller_runtime_reconcile_time_seconds in their /metrics.',
+    'Each Lease names the process that leads its controllers or holds a part of their keys; below it are these controllers with their reconciles.',
+  note: 'Reconciles and latency are counted since the start of each process; other processes report them in their Lease every 10 s.',
   columns: [
     { id: 'name', label: 'Controller or Lease', width: 'minmax(160px, 1fr)', sort: 'name', cell: ({ name }) => name },
     {

@@ -1,27 +1,28 @@
 import { useState } from 'preact/hooks'
 import type { Tone } from '../../protocol/index.ts'
 import type { LogReader } from '../log/log-reader.ts'
-import type { ResourceState } from '../log/resource-progress.ts'
+import type { ProgressState } from '../log/progress-state.ts'
 import { Badge } from '../parts/badge.tsx'
 import { formatCount, formatSeconds } from '../parts/format.ts'
 import { Duration } from '../parts/time.tsx'
 
 const firstShown = 12
 const mostShown = 500
-const tones: Readonly<Record<ResourceState['state'], Tone>> = { failed: 'bad', running: 'busy', done: 'good', planned: 'idle' }
-const order: readonly ResourceState['state'][] = ['failed', 'running', 'done', 'planned']
+const tones: Readonly<Record<ProgressState['state'], Tone>> = { failed: 'bad', running: 'busy', done: 'good', planned: 'idle' }
+const order: readonly ProgressState['state'][] = ['failed', 'running', 'done', 'planned']
 
-/** What the log shows of each resource: those that failed and that are in progress first, then the newest. */
+/** What the log shows of each resource, or task of Ansible: those that failed and that are in progress first, then the newest. */
 export function ResourceList({ reader, hasEnded }: { readonly reader: LogReader; readonly hasEnded: boolean }) {
   const [isAll, setAll] = useState(false)
-  const resources = reader.count.value > 0 ? [...reader.lines.progress.resources.values()] : []
-  if (resources.length === 0) return null
-  const sorted = resources.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || b.line - a.line)
-  const counts = order.map(state => [state, resources.filter(each => each.state === state).length] as const)
+  const { progress } = reader.lines
+  const items = reader.count.value > 0 ? [...progress.items.values()] : []
+  if (items.length === 0) return null
+  const sorted = items.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || b.line - a.line)
+  const counts = order.map(state => [state, items.filter(each => each.state === state).length] as const)
   const shown = sorted.slice(0, isAll ? mostShown : firstShown)
   return (
     <section class="panel" aria-labelledby="resources-title">
-      <h2 id="resources-title">Resources</h2>
+      <h2 id="resources-title">{progress.noun === 'task' ? 'Tasks' : 'Resources'}</h2>
       <p class="dim">
         {counts
           .filter(([, count]) => count > 0)
@@ -30,7 +31,7 @@ export function ResourceList({ reader, hasEnded }: { readonly reader: LogReader;
       </p>
       <ul class="plain resource-list">
         {shown.map(({ name, action, state, line, startedMs, durationMs }) => (
-          <li key={name}>
+          <li key={`${name} ${line}`}>
             <Badge value={state} tone={tones[state]} />
             <a class="clip" href={`#L${line + 1}`} title={name} onClick={event => openLine(event, line)}>
               {name}
@@ -48,7 +49,7 @@ export function ResourceList({ reader, hasEnded }: { readonly reader: LogReader;
         <button type="button" class="small" onClick={() => setAll(!isAll)}>
           {isAll
             ? 'Show fewer'
-            : `Show ${sorted.length > mostShown ? `${mostShown} of ` : 'all '}${formatCount(sorted.length, 'resource')}`}
+            : `Show ${sorted.length > mostShown ? `${mostShown} of ` : 'all '}${formatCount(sorted.length, progress.noun)}`}
         </button>
       )}
     </section>

@@ -3,13 +3,13 @@ import { test } from 'node:test'
 import type { LeaseBody } from '../../client/index.ts'
 import type { KubeObject } from '../../object/index.ts'
 import { ringAnnotation, ringLabel } from './lease-names.ts'
-import { type MemberAction, MemberCore } from './member-core.ts'
+import { type MemberAction, MemberCore, type MemberCoreOptions } from './member-core.ts'
 import { formatReport, noReport, reportAnnotation } from './member-report.ts'
 import { parseRing } from './ring.ts'
 
 const durations = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
-const coreOf = (slots: number) =>
-  new MemberCore({ name: 'op', namespace: 'a', slots, ...durations, processName: 'p', random: () => 0, wallMs: () => 0 })
+const coreOf = (slots: number, more: Partial<MemberCoreOptions> = {}) =>
+  new MemberCore({ name: 'op', namespace: 'a', slots, ...durations, processName: 'p', random: () => 0, wallMs: () => 0, ...more })
 
 function leaseOf(name: string, holderIdentity: string, leaseDurationSeconds: number | null, report = noReport): KubeObject<LeaseBody> {
   const annotations = { [reportAnnotation]: formatReport(report) }
@@ -88,4 +88,10 @@ test('a slot can be claimed although its transitions cannot be counted up', () =
   const core = coreOf(1)
   const [claim] = writesAt(core, 0, [{ ...lease, spec: { ...lease.spec, leaseTransitions: 2 ** 31 - 1 } }])
   equal(claim?.lease.spec?.leaseTransitions, 2 ** 31 - 1)
+})
+
+test('a member publishes its annotations with its Lease, beside the report, which they do not replace', () => {
+  const core = coreOf(1, { annotations: () => ({ load: '1', [reportAnnotation]: 'no report' }) })
+  const [claim] = writesAt(core, 0, [])
+  deepEqual(claim?.lease.metadata.annotations, { load: '1', [reportAnnotation]: formatReport(noReport) })
 })

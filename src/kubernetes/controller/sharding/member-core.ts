@@ -78,6 +78,8 @@ export type MemberCoreOptions = Pick<
   wallMs(): number
   /** Names of the sharded controllers, reported with the settings for others to compare; default: neither is reported. */
   controllers?: (() => readonly string[]) | undefined
+  /** Added to the Lease of the slot with each write; default: nothing. */
+  annotations?: (() => Readonly<Record<string, string>>) | undefined
   /** For tests of what finds a wrong decision; default: {@link decideRing}. */
   decideRing?: typeof decideRing | undefined
 }
@@ -513,7 +515,8 @@ export class MemberCore {
       renewTime: now,
       leaseTransitions: Math.min((before?.spec?.leaseTransitions ?? 0) + (purpose === 'claim' && before ? 1 : 0), maxTransitions),
     }
-    const metadata = this.#metadata(slotLeaseName(name, slot), before, { [reportAnnotation]: formatReport(report) })
+    const added = purpose === 'claim' || purpose === 'renew' ? this.#options.annotations?.() : undefined
+    const metadata = this.#metadata(slotLeaseName(name, slot), before, { ...added, [reportAnnotation]: formatReport(report) })
     return { kind: 'write', purpose, verb: before ? 'update' : 'create', lease: { ...before, metadata, spec } }
   }
 

@@ -19,10 +19,12 @@ export type ShardOptions = {
   retryPeriodMs?: number | undefined
   /** How long running reconciles of buckets that move away may finish before their signal aborts; default 5,000. */
   releaseGraceMs?: number | undefined
+  /** What this member publishes about itself: read at each renewal, and written as annotations of the Lease of its slot. Default: nothing. */
+  annotations?: (() => Readonly<Record<string, string>>) | undefined
 }
 
 /** {@link ShardOptions} with their defaults. */
-export type ShardSettings = Required<{ [Option in keyof ShardOptions]: NonNullable<ShardOptions[Option]> }>
+export type ShardSettings = Required<{ [Option in Exclude<keyof ShardOptions, 'annotations'>]: NonNullable<ShardOptions[Option]> }>
 
 /** Applies the defaults. @throws {RangeError} naming the option that is out of range. */
 export function shardSettingsOf(options: ShardOptions): ShardSettings {

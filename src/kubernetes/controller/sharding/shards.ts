@@ -96,7 +96,7 @@ export class Shards {
     const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
     this.#log = parts.log.child({ ring: settings.name, member: processName })
     const { random = Math.random, controllers } = parts
-    this.#core = new MemberCore({ ...settings, processName, random, wallMs: Date.now, controllers })
+    this.#core = new MemberCore({ ...settings, processName, random, wallMs: Date.now, controllers, annotations: options.annotations })
     this.#tenures = new Tenures({ isValid: () => this.#core.isValid(this.#clock.nowMs()), releaseGraceMs: settings.releaseGraceMs })
     this.#member = new RingMember({
       core: this.#core,

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import type { ControllerRow } from '../../console/index.ts'
+import type { ControllerFigures } from '../../api/index.ts'
 
 /** A sample of a metric of `kubernetes/controller/metrics.ts`. */
 type Sample = {
@@ -9,10 +9,10 @@ type Sample = {
 }
 
 /**
- * The controllers of this process, also those that have had nothing to do yet, with how long their reconciles take, as its metrics have them.
- * @param loops names of those that do not reconcile single objects: they have no such metrics.
+ * The controllers of this process, also those that have had nothing to do yet, with how long their reconciles take, as its metrics have them. Those
+ * that do not reconcile single objects have no such metrics, and are not among them.
  */
-export async function readControllerMetrics(registry: Registry, loops: readonly string[]): Promise<ControllerRow[]> {
+export async function readControllerMetrics(registry: Registry): Promise<ControllerFigures[]> {
   const samples = async (name: string): Promise<readonly Sample[]> => (await registry.getSingleMetric(name)?.get())?.values ?? []
   const [known, times, errors, depths] = await Promise.all(
     [
@@ -25,23 +25,19 @@ export async function readControllerMetrics(registry: Registry, loops: readonly 
   const sumOf = (all: readonly Sample[] | undefined, controller: string) =>
     (all ?? []).filter(({ labels }) => labels.controller === controller).reduce((sum, { value }) => sum + value, 0)
   const names = new Set((known ?? []).map(({ labels }) => String(labels.controller)))
-  const rows = [...names].map(name => {
+  return [...names].map(name => {
     const own = (times ?? []).filter(({ labels }) => labels.controller === name)
     const reconciles = own.find(({ metricName }) => metricName?.endsWith('_count'))?.value ?? 0
     const buckets = own.flatMap(({ labels: { le }, value, metricName }) =>
       metricName?.endsWith('_bucket') ? [{ upToSeconds: le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le), count: value }] : [],
     )
     return {
-      ...{ ...ownRow(name), reconciles },
-      ...{ errors: sumOf(errors, name), queued: sumOf(depths, name) },
+      ...{ name, reconciles, errors: sumOf(errors, name), queued: sumOf(depths, name) },
       ...quantile('p50Ms', buckets, reconciles * 0.5),
       ...quantile('p99Ms', buckets, reconciles * 0.99),
     }
   })
-  return [...rows, ...loops.filter(name => !names.has(name)).map(ownRow)]
 }
-
-const ownRow = (name: string): ControllerRow => ({ key: `process/${name}`, name, holder: 'this process' })
 
 /** The bound of the first bucket that has the rank: an upper limit, as exact as the buckets are. Nothing if there is none. */
 function quantile(name: 'p50Ms' | 'p99Ms', buckets: readonly { readonly upToSeconds: number; readonly count: number }[], rank: number) {
