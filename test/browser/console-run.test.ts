@@ -323,7 +323,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
       .last()
       .getByText(/\d(ms|s)$/)
       .waitFor()
-    await page.getByText('controller_runtime_reconcile_time_seconds').waitFor()
+    await page.getByText('other processes report them in their Lease').waitFor()
   })
 
   test('the pool of a Run has its own page, with its size over time', async () => {
