@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { stackResource, systemNamespace } from '../../src/api/index.ts'
 import { startConsoleProcess } from '../../src/app/console/console-process.ts'
+import { startControllerProcess } from '../../src/app/controllers/controller-process.ts'
 import { installOarlock } from '../../src/app/controllers/install.ts'
 import { account, clusterRole, clusterRoleBinding, group, type Manifest, roleBinding } from '../../src/app/manifests/rule.ts'
 import type { RoleProcess } from '../../src/app/role-process.ts'
@@ -201,6 +202,27 @@ describe('oarlock console-server on kube-apiserver', { skip: peerMissing() ?? wi
     equal((await request('GET', 'logs/a/one-1')).status, 403)
     equal((await request('GET', 'logs/b/one-1')).status, 404)
     equal((await request('POST', 'actions', suspend)).status, 403)
+  })
+
+  test('the controllers of oarlock controller, another process, are listed with their latency', async t => {
+    const listen = { host: '127.0.0.1', port: 0 }
+    const dataDir = join(directory, 'controller')
+    const controller = await startControllerProcess({
+      ...{ client, access: {}, cacheDir: join(dataDir, 'cache'), allowPaths: [], healthAddress: listen, crds: 'install', version: 'test' },
+      queue: { dataDir, listen, names: [] },
+      log: silentLog,
+    })
+    t.after(() => controller.stop({ graceMs: 5_000 }))
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Bearer token').fill(peer.tokens.admin)
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await page.locator('.user').waitFor()
+    await page.goto(`${url}controllers`)
+    const row = page.getByRole('row').filter({ has: page.getByRole('cell', { name: 'stack', exact: true }) })
+    await row
+      .filter({ hasText: controller.identity })
+      .filter({ hasText: /\dm?s/ })
+      .waitFor()
   })
 
   test('another name than its own is rejected, and / leads to the page', async () => {
