@@ -71,3 +71,10 @@ a : ok=4`
 test('lines in the form of results are not about a task before one has begun', () => {
   deepEqual(follow('Applying\nok: [a]\n...ignoring\nTASK without brackets ***'), { noun: 'resource', tasks: [] })
 })
+
+test('names of any length, and any number of tasks, take bounded memory', () => {
+  const play = 'x'.repeat(15_000)
+  const tasks = Array.from({ length: 12_000 }, (_, index) => `TASK [${index}${'y'.repeat(500)}] ***`)
+  const { tasks: found } = follow(['Applying', `PLAY [${play}] ***`, ...tasks].join('\n'))
+  deepEqual([found.length, Math.max(...found.map(({ name }) => name.length))], [10_000, 300])
+})

@@ -7,6 +7,10 @@ const result = /^(ok|changed|skipping|failed|fatal|included): \[/
 /** After a failure of a task with ignore_errors. */
 const ignored = '...ignoring'
 
+/** A log may have lines of any length, and any number of tasks. */
+const maxNameLength = 300
+const maxNames = 10_000
+
 type Task = {
   readonly key: string
   readonly state: ProgressState
@@ -35,10 +39,10 @@ export class TaskProgress {
       this.#task = undefined
       const [, name, isPlay, play = ''] = found
       if (isPlay) {
-        this.#play = play
+        this.#play = play.slice(0, maxNameLength)
         this.#begun = new Map()
       }
-      return name === undefined ? ended : [...ended, ...this.#begin(name, line, timeMs)]
+      return name === undefined ? ended : [...ended, ...this.#begin(name.slice(0, maxNameLength), line, timeMs)]
     }
     const outcome = this.#task && (result.exec(text)?.[1] ?? (text === ignored ? ignored : undefined))
     return outcome === undefined ? undefined : this.#report(outcome)
@@ -46,7 +50,7 @@ export class TaskProgress {
 
   #begin(name: string, line: number, timeMs: number | undefined) {
     const count = (this.#begun.get(name) ?? 0) + 1
-    this.#begun.set(name, count)
+    if (this.#begun.size < maxNames) this.#begun.set(name, count)
     const state: ProgressState = {
       ...{ name: count === 1 ? name : `${name} (${count})`, action: 'run', state: 'running', line },
       ...(timeMs !== undefined && { startedMs: timeMs }),
