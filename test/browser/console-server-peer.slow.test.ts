@@ -214,7 +214,7 @@ describe('oarlock console-server on kube-apiserver', { skip: peerMissing() ?? wi
     })
     t.after(() => controller.stop({ graceMs: 5_000 }))
     await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.getByLabel('Bearer token').fill(peer.tokens.admin)
+    await page.getByLabel('Bearer token').fill(peer.tokens.admin as string)
     await page.getByRole('button', { name: 'Sign in', exact: true }).click()
     await page.locator('.user').waitFor()
     await page.goto(`${url}controllers`)
