@@ -219,10 +219,7 @@ describe('oarlock console-server on kube-apiserver', { skip: peerMissing() ?? wi
     await page.locator('.user').waitFor()
     await page.goto(`${url}controllers`)
     const row = page.getByRole('row').filter({ has: page.getByRole('cell', { name: 'stack', exact: true }) })
-    await row
-      .filter({ hasText: controller.identity })
-      .filter({ hasText: /\dm?s/ })
-      .waitFor()
+    await row.filter({ hasText: controller.identity }).filter({ hasText: /\dm?s/ }).waitFor()
   })
 
   test('another name than its own is rejected, and / leads to the page', async () => {
