@@ -52,9 +52,15 @@ async function change(client: Client, { metadata, spec }: Stack, suspend: boolea
   return suspend ? 'suspended' : 'resumed'
 }
 
-function noteConsequence({ metadata, status }: Stack, suspend: boolean): void {
+function noteConsequence({ metadata, spec, status }: Stack, suspend: boolean): void {
   const { lastRun, restored } = status ?? {}
   const isActive = lastRun !== undefined && !endedPhases.includes(lastRun.phase as RunPhase)
   if (suspend && isActive) note(`  run/${lastRun.name} is active and continues; to stop it: ${oarlockCommand('cancel', metadata)}`)
+  if (metadata.deletionTimestamp !== undefined && spec.deletion !== 'Orphan')
+    note(
+      suspend
+        ? '  it is being deleted: nothing more is destroyed until it is resumed'
+        : '  it is being deleted: this continues, and its resources are destroyed',
+    )
   if (!suspend && restored) note(`  it was restored from a backup and waits for its review: ${oarlockCommand('restore accept', metadata)}`)
 }

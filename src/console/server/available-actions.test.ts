@@ -11,6 +11,9 @@ const stackOf = (spec: Partial<Stack['spec']> = {}) =>
   }) as unknown as Stack
 const textOf = ({ verb, subresource }: NeededRight) => (subresource ? `${verb} ${subresource}` : verb)
 
+const actionOf = async (action: string, stack: Stack) =>
+  (await stackActions(stack, { has: async () => true, readOnly: false })).find(({ name }) => name === action)
+
 /** Why these actions are disabled for a user with these rights on Stacks. */
 async function disabled(rights: readonly string[], stack = stackOf()): Promise<Record<string, string | undefined>> {
   const actions = await stackActions(stack, { has: async right => rights.includes(textOf(right)), readOnly: false })
@@ -33,10 +36,16 @@ test('destroying the resources of a Stack that would keep them needs the right t
 })
 
 test('the approval of a suspended Stack states that the plan is executed when the Stack is resumed', async () => {
-  const effectOf = async (stack: Stack) => {
-    const actions = await stackActions(stack, { has: async () => true, readOnly: false })
-    return actions.find(({ name }) => name === 'approve')?.effect
-  }
-  deepEqual(await effectOf(stackOf()), undefined)
-  match((await effectOf(stackOf({ suspend: true }))) ?? '', /executed when the Stack is resumed/)
+  deepEqual((await actionOf('approve', stackOf()))?.effect, undefined)
+  match((await actionOf('approve', stackOf({ suspend: true })))?.effect ?? '', /executed when the Stack is resumed/)
+})
+
+test('a Stack that is being deleted can be suspended, which stops its destruction, and resumed, which continues it', async () => {
+  const deleting = (stack: Stack) => ({ ...stack, metadata: { ...stack.metadata, deletionTimestamp: '2026-06-01T10:00:00Z' } }) as Stack
+  const suspend = await actionOf('suspend', deleting(stackOf()))
+  deepEqual([suspend?.enabled, /^The Stack is being deleted: nothing more is destroyed/.test(suspend?.effect ?? '')], [true, true])
+  const resume = await actionOf('resume', deleting(stackOf({ suspend: true })))
+  deepEqual([resume?.enabled, /its real resources are destroyed/.test(resume?.effect ?? '')], [true, true])
+  deepEqual((await actionOf('resume', stackOf({ suspend: true })))?.effect, undefined)
+  deepEqual((await actionOf('run', deleting(stackOf())))?.enabled, false)
 })

@@ -32,6 +32,11 @@ const cancelRun: readonly NeededRight[] = [
 const suspendedApproval =
   'The Stack is suspended: this plan is executed when the Stack is resumed, and until then the real infrastructure stays as it is.'
 
+const suspendedDeletion =
+  'The Stack is being deleted: nothing more is destroyed until it is resumed; an active Run continues. With spec.deletion Orphan it is deleted all the same, and its real resources are kept.'
+const resumedDeletion =
+  'The Stack is being deleted: this continues, and its real resources are destroyed, after an approval where one is required.'
+
 /** What can be done with a Stack. */
 export async function stackActions({ metadata, spec, status }: Stack, rights: Rights): Promise<Action[]> {
   const suspended = spec.suspend ? 'the Stack is suspended: resume it first' : undefined
@@ -58,9 +63,10 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
       effect: spec.suspend ? suspendedApproval : undefined,
     },
     ...(plan ? [{ name: 'reject' as const, label: 'Reject the plan', needs: decidePlan, command: command('reject') }] : []),
+    // Also while it is being deleted: a deletion waits while the Stack is suspended.
     spec.suspend
-      ? { name: 'resume', label: 'Resume', needs: [updateStack], command: command('resume'), why: deleting }
-      : { name: 'suspend', label: 'Suspend', needs: [updateStack], command: command('suspend'), why: deleting },
+      ? { name: 'resume', label: 'Resume', needs: [updateStack], command: command('resume'), effect: deleting && resumedDeletion }
+      : { name: 'suspend', label: 'Suspend', needs: [updateStack], command: command('suspend'), effect: deleting && suspendedDeletion },
     {
       name: 'destroy',
       label: 'Destroy',
