@@ -48,15 +48,19 @@ export type TaskRequest = { readonly name: TaskName; readonly args: readonly unk
 /** A StatusError would lose its class on the way between processes. */
 export type TaskReply = { readonly result: unknown } | { readonly status: Status }
 
-/** @throws what a task throws, but for a StatusError. */
+/** @throws what a task throws, but for a StatusError, and a SyntaxError: that is of a state, which need not be what an engine writes. */
 export function performTask({ name, args }: TaskRequest): TaskReply {
   try {
     return { result: (tasks[name] as (...all: readonly unknown[]) => unknown)(...args) }
   } catch (error) {
     if (error instanceof StatusError) return { status: error.toStatus() }
+    if (error instanceof SyntaxError) return { status: unreadable.toStatus() }
     throw error
   }
 }
+
+/** Without the message of the parser, which quotes the text: it may have secrets. */
+const unreadable = new StatusError('Invalid', 'the stored state is not a JSON object: see it with "oarlock state pull"')
 
 function rejectDeep(...states: readonly string[]): void {
   if (states.every(state => !isDeeperThan(state, maxLevels))) return

@@ -3,7 +3,7 @@ import type { StackResources } from '../../protocol/index.ts'
 
 type Resources = Pick<StackResources, 'format' | 'resources' | 'total' | 'pending'>
 
-/** What a state or an inventory has. @param limit of the resources that are listed. @throws {SyntaxError} if it is not JSON. */
+/** What a state or an inventory has. @param limit of the resources that are listed. @throws {SyntaxError} if it is not a JSON object. */
 export function resourcesIn(content: string, limit: number): Resources {
   const { format, resources, pendingOperations: pending = [] } = summaryOf(content)
   return { format, resources: resources.slice(0, limit), total: resources.length, pending }
@@ -12,7 +12,7 @@ export function resourcesIn(content: string, limit: number): Resources {
 type Summary = Pick<StateSummary, 'resources' | 'pendingOperations'> & { readonly format: StackResources['format'] }
 
 function summaryOf(content: string): Summary {
-  const { engine, objects } = JSON.parse(content) as { engine?: unknown; objects?: unknown }
+  const { engine, objects } = Object(JSON.parse(content)) as { engine?: unknown; objects?: unknown }
   if (engine !== 'manifests' || !Array.isArray(objects)) return summarizeState(content)
   const resources = (objects as { apiVersion: string; kind: string; namespace?: string; name: string }[]).map(
     ({ apiVersion, kind, namespace, name }) => ({

@@ -79,7 +79,7 @@ test('an error of a task is the one that it throws here', async t => {
   for (const length of [1, 10_000])
     await rejects(
       runner.run(ann, length, run => run('resourcesIn', 'no JSON', 10)),
-      SyntaxError,
+      { name: 'StatusError', code: 422 },
     )
 })
 
