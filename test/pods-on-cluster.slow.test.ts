@@ -151,6 +151,8 @@ test('evicted: the Run is Lost with that reason, its state is unlocked, and the 
 }, async () => {
   await stacks.create('evicted', { engine: 'opentofu', source: { inline: { files: { 'main.tf': resource(600) } } } })
   const { metadata, spec } = await running('evicted')
+  // The next Run follows the loss immediately: it must not last as long.
+  await stacks.patch('evicted', { spec: { source: { inline: { files: { 'main.tf': resource(0) } } } } })
   const eviction = {
     ...{ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: spec.workerName, namespace: 'oarlock-system' } },
     // Shorter than the worker needs to interrupt the engine: it is killed.
@@ -178,7 +180,6 @@ test('evicted: the Run is Lost with that reason, its state is unlocked, and the 
   const { status } = await runWith('evicted', isLost, 'the Run to be Lost')
   equal(status?.reason, 'Evicted')
   match(status?.message ?? '', new RegExp(`Pod oarlock-system/${spec.workerName}: EvictionByEvictionAPI`))
-  await stacks.patch('evicted', { spec: { source: { inline: { files: { 'main.tf': resource(0) } } } } })
   await stacks.until('evicted', 'to be Ready', isReady, waitMs)
 })
 
@@ -306,6 +307,7 @@ test('preempted by a Pod of higher priority: the Run is Lost with that reason, a
   await makePool('low', {}, { worker: { resources: { requests: { cpu: '1500m' } } }, pod })
   await stacks.create('preempted', { engine: 'opentofu', pool: 'low', source: { inline: { files: { 'main.tf': resource(600) } } } })
   const { metadata, spec } = await running('preempted')
+  await stacks.patch('preempted', { spec: { source: { inline: { files: { 'main.tf': resource(0) } } } } })
   const high = { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name: 'high' }, value: 1_000_000 }
   const container = { name: 'a', image: oarlockImage, imagePullPolicy: 'Never', command: ['sleep', '600'] }
   const other = {
@@ -321,7 +323,6 @@ test('preempted by a Pod of higher priority: the Run is Lost with that reason, a
   const { status } = await runWith('preempted', isLost, 'the Run to be Lost')
   equal(status?.reason, 'Preempted')
   match(status?.message ?? '', new RegExp(`Pod oarlock-system/${spec.workerName}: PreemptionByScheduler`))
-  await stacks.patch('preempted', { spec: { source: { inline: { files: { 'main.tf': resource(0) } } } } })
   await chart.kubectl('delete', 'pod', 'other', '-n', 'shop')
   await stacks.until('preempted', 'to be Ready', isReady, waitMs)
 })
@@ -335,6 +336,7 @@ test('a node that is gone: the Run is Lost when its Lease has expired, and the n
   const files = (seconds: number) => ({ 'main.tf': `resource "terraform_data" "first" {\n  input = 1\n}\n${resource(seconds)}` })
   await stacks.create('gone', { engine: 'opentofu', source: { inline: { files: files(600) } } })
   const { metadata, spec } = await running('gone')
+  await stacks.patch('gone', { spec: { source: { inline: { files: files(0) } } } })
   const pod = await client.resource(podResource).get(spec.workerName!, { namespace: 'oarlock-system' })
   equal(pod.spec.nodeName, 'n2')
   await chart.kubectl('uncordon', 'n1')
@@ -344,7 +346,6 @@ test('a node that is gone: the Run is Lost when its Lease has expired, and the n
   const { status } = await runWith('gone', isLost, 'the Run to be Lost')
   match(status?.reason ?? '', /^(NodeLost|WorkerLost)$/)
   match(status?.message ?? '', new RegExp(spec.workerName!))
-  await stacks.patch('gone', { spec: { source: { inline: { files: files(0) } } } })
   await stacks.until('gone', 'to be Ready', isReady, waitMs)
   // The garbage collector of Pods removes what the node cannot confirm, and Oarlock the Worker.
   const isRemoved = async () => (await client.resource(workerResource).getOrUndefined(spec.workerName!)) === undefined
