@@ -113,6 +113,8 @@ function optionsOf(
         ...axis,
         grid: { show: false },
         size: 22,
+        // A time with seconds is 50 px wide.
+        space: 70,
         values: (_, times) => {
           const isShort = (times.at(-1) ?? 0) - (times[0] ?? 0) < shortSeconds
           return times.map(seconds => new Date(seconds * 1_000).toLocaleTimeString('en-GB').slice(0, isShort ? 8 : 5))
