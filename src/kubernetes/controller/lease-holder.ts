@@ -14,7 +14,7 @@ export type LeaseOptions = {
   renewDeadlineMs?: number | undefined
   /** Time between attempts; default 2,000. */
   retryPeriodMs?: number | undefined
-  /** What the holder publishes about itself: read at each renewal, and written as annotations of the Lease. Default: nothing. */
+  /** What the holder publishes about itself: read at each renewal, and written as annotations of the Lease; an error that it throws fails the renewal. Default: nothing. */
   annotations?: (() => Readonly<Record<string, string>>) | undefined
 }
 

@@ -19,7 +19,7 @@ export type ShardOptions = {
   retryPeriodMs?: number | undefined
   /** How long running reconciles of buckets that move away may finish before their signal aborts; default 5,000. */
   releaseGraceMs?: number | undefined
-  /** What this member publishes about itself: read at each renewal, and written as annotations of the Lease of its slot. Default: nothing. */
+  /** What this member publishes about itself: read at each renewal, and written as annotations of the Lease of its slot. It must not throw. Default: nothing. */
   annotations?: (() => Readonly<Record<string, string>>) | undefined
 }
 
