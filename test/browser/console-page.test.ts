@@ -240,9 +240,20 @@ describe('the page in a browser', { skip: withoutChromium }, () => {
     await page.waitForURL(`${console_.url}stacks/${name.replace(/-1$/, '')}`)
   })
 
+  const isCut = (cells: Locator) => cells.evaluateAll(all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length)
+
+  test('the table of Runs shows how much a plan destroys, whatever it adds and changes', async () => {
+    const plan = { add: 123_456, change: 999, destroy: 1_234 }
+    console_.projections.tables.runs.set({ ...runRowOf(0, Date.now()), plan })
+    await open('runs')
+    const cell = page.locator('tbody td', { hasText: '+120K ~999 −1.2K' }).first()
+    await cell.waitFor()
+    equal(await isCut(cell), 0)
+    equal(await cell.locator('.plan').getAttribute('title'), '123456 to add, 999 to change, 1234 to destroy')
+    console_.projections.tables.runs.set(runRowOf(0, Date.now()))
+  })
+
   test('Recent Runs do not cut the number of a Run, and the message of a Stack has the free width', async () => {
-    const isCut = (cells: Locator) =>
-      cells.evaluateAll(all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length)
     console_.projections.tables.runs.set({ ...runRowOf(0, Date.now()), type: 'Destroy', epoch: 1_234 })
     await page.goto(console_.url)
     const runs = page.locator('.run-list')

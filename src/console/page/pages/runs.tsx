@@ -1,6 +1,6 @@
 import type { RunRow } from '../../protocol/index.ts'
 import { Badge, PlanChanges, Progress } from '../parts/badge.tsx'
-import { formatNumber, formatWords } from '../parts/format.ts'
+import { formatCompact, formatNumber, formatWords } from '../parts/format.ts'
 import { Age, Duration, Nothing } from '../parts/time.tsx'
 import { visibleText } from '../parts/visible-text.ts'
 import { pathTo } from '../router.ts'
@@ -21,7 +21,7 @@ const Message = ({ message, reason }: RunRow) => {
 }
 
 const name: Column<RunRow> = { id: 'name', label: 'Run', width: 'minmax(196px, 2fr)', sort: 'key', cell: RunLink }
-const stack: Column<RunRow> = { id: 'stack', label: 'Stack', width: 'minmax(92px, 1fr)', sort: 'stack', cell: StackOfRun }
+const stack: Column<RunRow> = { id: 'stack', label: 'Stack', width: 'minmax(128px, 1fr)', sort: 'stack', cell: StackOfRun }
 const type: Column<RunRow> = { id: 'type', label: 'Type', width: '72px', sort: 'type', cell: row => row.type }
 const trigger: Column<RunRow> = { id: 'trigger', label: 'Trigger', width: '128px', sort: 'trigger', cell: row => formatWords(row.trigger) }
 const pool: Column<RunRow> = { id: 'pool', label: 'Pool', width: '100px', sort: 'pool', cell: row => row.pool }
@@ -61,14 +61,19 @@ const runs: TableDefinition<'runs'> = {
     },
     stack,
     type,
-    trigger,
     {
       id: 'message',
       label: 'Message',
       width: 'minmax(110px, 4fr)',
       cell: row => (row.progress ? <Progress {...row.progress} /> : <Message {...row} />),
     },
-    { id: 'plan', label: 'Plan', width: '92px', cell: row => (row.plan ? <PlanChanges plan={row.plan} /> : <Nothing />) },
+    // What is destroyed is last, and must not be cut.
+    {
+      id: 'plan',
+      label: 'Plan',
+      width: '148px',
+      cell: row => (row.plan ? <PlanChanges plan={row.plan} format={formatCompact} /> : <Nothing />),
+    },
     {
       id: 'duration',
       label: 'Duration',
@@ -77,6 +82,7 @@ const runs: TableDefinition<'runs'> = {
       cell: row => <Duration fromMs={row.startedMs} toMs={row.finishedMs} />,
     },
     { id: 'created', label: 'Age', width: '58px', sort: 'createdMs', isNumber: true, cell: row => <Age ms={row.createdMs} /> },
+    { ...trigger, isOptional: true },
     { ...engine, isOptional: true },
     { ...tenant, isOptional: true },
     { ...pool, isOptional: true },

@@ -38,12 +38,17 @@ function Mark({ tone }: { readonly tone: Tone }) {
 export const isSuspendedToo = ({ suspended, state }: StackRow): boolean => suspended && state !== 'Suspended'
 
 /** What a plan adds, changes and destroys. */
-export function PlanChanges({ plan: { add, change, destroy } }: { readonly plan: PlanCounts }) {
+export function PlanChanges({
+  plan: { add, change, destroy },
+  format = formatNumber,
+}: {
+  readonly plan: PlanCounts
+  readonly format?: (count: number) => string
+}) {
   return (
     <span class="plan" title={`${add} to add, ${change} to change, ${destroy} to destroy`}>
-      <span class={add > 0 ? 'add' : 'none'}>+{formatNumber(add)}</span>{' '}
-      <span class={change > 0 ? 'change' : 'none'}>~{formatNumber(change)}</span>{' '}
-      <span class={destroy > 0 ? 'destroy' : 'none'}>−{formatNumber(destroy)}</span>
+      <span class={add > 0 ? 'add' : 'none'}>+{format(add)}</span> <span class={change > 0 ? 'change' : 'none'}>~{format(change)}</span>{' '}
+      <span class={destroy > 0 ? 'destroy' : 'none'}>−{format(destroy)}</span>
     </span>
   )
 }

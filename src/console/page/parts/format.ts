@@ -1,7 +1,11 @@
 const number = new Intl.NumberFormat('en')
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 2 })
 const time = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 
 export const formatNumber = (value: number): string => number.format(value)
+
+/** `999`, `1.2K`, `34K`: at most four characters up to a million, for a narrow column whose title has the number. */
+export const formatCompact = (value: number): string => (value < 1_000 ? String(value) : compact.format(value))
 
 /** `3 Stacks`, `1 Stack`. */
 export const formatCount = (count: number, noun: string): string => `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`
