@@ -1,5 +1,5 @@
 import type { KubeObject } from '../kubernetes/object/index.ts'
-import { annotations } from './names.ts'
+import { annotations, controllerLeaseName, stackShardsName } from './names.ts'
 
 /** What a process publishes about one of its controllers. */
 export type ControllerFigures = {
@@ -14,7 +14,10 @@ export type ControllerFigures = {
 }
 
 const maxControllers = 100
-const maxNameLength = 253
+/** Without characters that are invisible or reverse text. */
+const controllerName = /^[\w .-]{1,253}$/
+/** Of the leader, and of the slots of the ring. */
+const controllerLease = new RegExp(`^(${controllerLeaseName}|${stackShardsName}-\\d{1,2})$`)
 const maxTextLength = 64 * 1024
 const required = ['reconciles', 'errors', 'queued'] as const
 const optional = ['p50Ms', 'p99Ms'] as const
@@ -24,10 +27,10 @@ export const publishControllerFigures = (all: readonly ControllerFigures[]): Rea
   [annotations.controllerFigures]: JSON.stringify(all.slice(0, maxControllers)),
 })
 
-/** Of the process that holds a Lease. What is not valid is left out: every client that may write Leases can write anything there. */
+/** Of the process that holds a Lease of the controllers. Other Leases have none, because each worker may write its own. What is not valid is left out. */
 export function controllerFiguresOf({ metadata }: Pick<KubeObject, 'metadata'>): readonly ControllerFigures[] {
   const text = metadata.annotations?.[annotations.controllerFigures]
-  if (text === undefined || text.length > maxTextLength) return []
+  if (text === undefined || text.length > maxTextLength || !controllerLease.test(metadata.name)) return []
   try {
     const all: unknown = JSON.parse(text)
     return Array.isArray(all) ? all.slice(0, maxControllers).flatMap(each => parseFigures(Object(each)) ?? []) : []
@@ -38,10 +41,10 @@ export function controllerFiguresOf({ metadata }: Pick<KubeObject, 'metadata'>):
 
 function parseFigures(value: Readonly<Record<string, unknown>>): ControllerFigures | undefined {
   const { name } = value
-  if (typeof name !== 'string' || name === '' || name.length > maxNameLength) return undefined
-  if (!required.every(field => isCount(value[field]))) return undefined
+  if (typeof name !== 'string' || !controllerName.test(name)) return undefined
+  if (!required.every(field => isCount(value[field]) && Number.isInteger(value[field]))) return undefined
   const fields = [...required, ...optional.filter(field => isCount(value[field]))]
   return { name, ...Object.fromEntries(fields.map(field => [field, value[field]])) } as ControllerFigures
 }
 
-const isCount = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value) && value >= 0
+const isCount = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER

@@ -35,6 +35,7 @@ export {
   apiGroup,
   approvalPolicyOf,
   assignedFinalizer,
+  controllerLeaseName,
   defaults,
   isPodAccountName,
   labels,

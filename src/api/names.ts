@@ -4,6 +4,9 @@ export const apiVersion = 'v1alpha1'
 /** The namespace of objects that belong to no user: Leases of workers and controllers. */
 export const systemNamespace = 'oarlock-system'
 
+/** The Lease that decides which controller leads, in the system namespace. */
+export const controllerLeaseName = 'oarlock-controller'
+
 /** The ring of `oarlock controller --shards`, in the system namespace: which process works on which Stack. */
 export const stackShardsName = 'oarlock-stacks'
 

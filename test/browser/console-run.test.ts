@@ -323,7 +323,7 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
       .last()
       .getByText(/\d(ms|s)$/)
       .waitFor()
-    await page.getByText('other processes report them in their Lease').waitFor()
+    await page.getByText('Other processes update theirs in their Lease').waitFor()
   })
 
   test('the pool of a Run has its own page, with its size over time', async () => {

@@ -15,5 +15,5 @@ export {
 export { type EndpointRole, endpointName, endpointRoles, findEntry } from './endpoint-entry.ts'
 export { keepPublishing, type Publication, publishEndpoint, withdrawEndpoints } from './publish-endpoint.ts'
 export { type Endpoint, readEndpoint } from './read-endpoint.ts'
-export { controllerLeaseName, type Leader, readLeader } from './read-leader.ts'
+export { type Leader, readLeader } from './read-leader.ts'
 export { isSamePartition, type PartitionAddress, readPartitionOf } from './read-partition.ts'

@@ -1,8 +1,5 @@
-import { systemNamespace } from '../../api/index.ts'
+import { controllerLeaseName, systemNamespace } from '../../api/index.ts'
 import { type Client, leaseResource } from '../../kubernetes/client/index.ts'
-
-/** The Lease that decides which controller leads. */
-export const controllerLeaseName = 'oarlock-controller'
 
 export type Leader = { readonly identity: string; readonly renewedAtMs: number; readonly leaseDurationMs: number }
 

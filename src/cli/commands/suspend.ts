@@ -59,8 +59,8 @@ function noteConsequence({ metadata, spec, status }: Stack, suspend: boolean): v
   if (metadata.deletionTimestamp !== undefined && spec.deletion !== 'Orphan')
     note(
       suspend
-        ? '  it is being deleted: nothing more is destroyed until it is resumed'
-        : '  it is being deleted: this continues, and its resources are destroyed',
+        ? `  it is being deleted: ${isActive ? 'that Run may still destroy resources, and ' : ''}no other Run starts until it is resumed`
+        : '  it is being deleted: this continues, and its resources are destroyed, after an approval where one is required',
     )
   if (!suspend && restored) note(`  it was restored from a backup and waits for its review: ${oarlockCommand('restore accept', metadata)}`)
 }

@@ -100,25 +100,35 @@ test('the controllers of another process are listed after the Lease that it hold
   const { tables } = new Projections(sources)
   const stack = { name: 'stack', reconciles: 100, errors: 2, queued: 0, p99Ms: 300 }
   const held = (holder: string, ...figures: object[]) =>
-    lease('ctl', holder, { labels: {}, annotations: { 'oarlock.dev/controller-figures': JSON.stringify(figures) } })
+    lease('oarlock-controller', holder, { labels: {}, annotations: { 'oarlock.dev/controller-figures': JSON.stringify(figures) } })
   const shown = () =>
     [...tables.controllers.values()].sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ name, holder, p99Ms }) => [name, holder, p99Ms])
-  report('added', lease('ctl-2', 'b', { labels: {} }))
+  report('added', lease('oarlock-controller-2', 'b', { labels: {} }))
   report('added', held('a', stack, { ...stack, name: 'pool' }))
   deepEqual(shown(), [
-    ['ctl', 'a', undefined],
+    ['oarlock-controller', 'a', undefined],
     ['pool', 'a', 300],
     ['stack', 'a', 300],
-    ['ctl-2', 'b', undefined],
+    ['oarlock-controller-2', 'b', undefined],
   ])
+  deepEqual(
+    [...tables.controllers.values()].map(({ renewedMs }) => renewedMs),
+    [nowMs, nowMs, nowMs, nowMs],
+  )
   report('updated', held('b', { ...stack, p99Ms: 50 }))
   deepEqual(shown().slice(0, 2), [
-    ['ctl', 'b', undefined],
+    ['oarlock-controller', 'b', undefined],
     ['stack', 'b', 50],
   ])
   report('updated', held('', stack))
   deepEqual(shown().length, 2)
   report('updated', held('a', stack))
   report('deleted', held('a', stack))
-  deepEqual(shown(), [['ctl-2', 'b', undefined]])
+  deepEqual(shown(), [['oarlock-controller-2', 'b', undefined]])
+  // Each worker may write its own Lease.
+  report('added', {
+    ...held('a', stack),
+    metadata: { ...held('a', stack).metadata, name: 'worker-1', labels: { 'oarlock.dev/pool': 'default' } },
+  })
+  deepEqual(shown(), [['oarlock-controller-2', 'b', undefined]])
 })

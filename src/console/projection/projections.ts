@@ -150,9 +150,11 @@ export class Projections {
   /** A process that holds a Lease publishes there what its controllers do. */
   #publishedChanged(lease: KubeObject<LeaseBody>, isDeleted: boolean): void {
     const leaseKey = objectKey(lease)
-    const holder = lease.spec?.holderIdentity
-    const figures = isDeleted || !holder ? [] : controllerFiguresOf(lease)
-    const rows = figures.map(each => ({ key: `${leaseKey} ${each.name}`, holder: holder as string, ...each }))
+    const ofLease = isDeleted ? undefined : controllerRow(lease)
+    const figures = ofLease?.holder ? controllerFiguresOf(lease) : []
+    // A process that was killed stays the holder: the age of the Lease is that of its figures.
+    const { holder = '', renewedMs, leaseDurationMs } = ofLease ?? {}
+    const rows = figures.map(each => ({ key: `${leaseKey} ${each.name}`, holder, renewedMs, leaseDurationMs, ...each }))
     const before = this.#published.get(leaseKey) ?? []
     for (const key of before) if (!rows.some(row => row.key === key)) this.tables.controllers.delete(key)
     for (const row of rows) this.tables.controllers.set(row)

@@ -43,9 +43,10 @@ test('the approval of a suspended Stack states that the plan is executed when th
 test('a Stack that is being deleted can be suspended, which stops its destruction, and resumed, which continues it', async () => {
   const deleting = (stack: Stack) => ({ ...stack, metadata: { ...stack.metadata, deletionTimestamp: '2026-06-01T10:00:00Z' } }) as Stack
   const suspend = await actionOf('suspend', deleting(stackOf()))
-  deepEqual([suspend?.enabled, /^The Stack is being deleted: nothing more is destroyed/.test(suspend?.effect ?? '')], [true, true])
+  deepEqual([suspend?.enabled, /An active Run continues and may still destroy resources/.test(suspend?.effect ?? '')], [true, true])
   const resume = await actionOf('resume', deleting(stackOf({ suspend: true })))
   deepEqual([resume?.enabled, /its real resources are destroyed/.test(resume?.effect ?? '')], [true, true])
   deepEqual((await actionOf('resume', stackOf({ suspend: true })))?.effect, undefined)
+  deepEqual((await actionOf('resume', deleting(stackOf({ suspend: true, deletion: 'Orphan' }))))?.effect, undefined)
   deepEqual((await actionOf('run', deleting(stackOf())))?.enabled, false)
 })

@@ -33,7 +33,7 @@ const suspendedApproval =
   'The Stack is suspended: this plan is executed when the Stack is resumed, and until then the real infrastructure stays as it is.'
 
 const suspendedDeletion =
-  'The Stack is being deleted: nothing more is destroyed until it is resumed; an active Run continues. With spec.deletion Orphan it is deleted all the same, and its real resources are kept.'
+  'The Stack is being deleted. An active Run continues and may still destroy resources; no other Run starts until the Stack is resumed.'
 const resumedDeletion =
   'The Stack is being deleted: this continues, and its real resources are destroyed, after an approval where one is required.'
 
@@ -42,6 +42,7 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
   const suspended = spec.suspend ? 'the Stack is suspended: resume it first' : undefined
   const deleting = metadata.deletionTimestamp === undefined ? undefined : 'the Stack is being deleted'
   const restored = status?.restored ? 'the Stack was restored from a backup and waits for its review' : undefined
+  const destroys = deleting !== undefined && spec.deletion !== 'Orphan'
   const plan = isConditionTrue(status?.conditions, 'AwaitingApproval') ? status?.plan : undefined
   const command = (words: string) => oarlockCommand(words, metadata)
   const candidates: Candidate[] = [
@@ -65,8 +66,20 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
     ...(plan ? [{ name: 'reject' as const, label: 'Reject the plan', needs: decidePlan, command: command('reject') }] : []),
     // Also while it is being deleted: a deletion waits while the Stack is suspended.
     spec.suspend
-      ? { name: 'resume', label: 'Resume', needs: [updateStack], command: command('resume'), effect: deleting && resumedDeletion }
-      : { name: 'suspend', label: 'Suspend', needs: [updateStack], command: command('suspend'), effect: deleting && suspendedDeletion },
+      ? {
+          name: 'resume',
+          label: 'Resume',
+          needs: [updateStack],
+          command: command('resume'),
+          effect: destroys ? resumedDeletion : undefined,
+        }
+      : {
+          name: 'suspend',
+          label: 'Suspend',
+          needs: [updateStack],
+          command: command('suspend'),
+          effect: destroys ? suspendedDeletion : undefined,
+        },
     {
       name: 'destroy',
       label: 'Destroy',

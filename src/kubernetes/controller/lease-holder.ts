@@ -2,6 +2,7 @@ import { bootClock, type Client, type Clock, type LeaseBody, leaseResource } fro
 import { isReason, type KubeObject, type NewObject } from '../object/index.ts'
 import { coerceError, type Log, silentLog } from '../util/log.ts'
 import { decideElection, type LeaseObservation, nextLeaseSpec, observeLease } from './decide-election.ts'
+import { type LeaseAnnotations, safeAnnotations } from './lease-annotations.ts'
 
 export type LeaseOptions = {
   leaseName: string
@@ -14,8 +15,8 @@ export type LeaseOptions = {
   renewDeadlineMs?: number | undefined
   /** Time between attempts; default 2,000. */
   retryPeriodMs?: number | undefined
-  /** What the holder publishes about itself: read at each renewal, and written as annotations of the Lease; an error that it throws fails the renewal. Default: nothing. */
-  annotations?: (() => Readonly<Record<string, string>>) | undefined
+  /** What the holder publishes about itself: read at each renewal, and written as annotations of the Lease; if it throws, this is logged. Default: nothing. */
+  annotations?: LeaseAnnotations | undefined
 }
 
 /** Storage of the Lease; tests use one in memory. A write that lost a race fails with Conflict or AlreadyExists. */
@@ -199,7 +200,7 @@ export class LeaseHolder {
   }
 
   #annotated<L extends NewObject<LeaseBody>>(lease: L): L {
-    const added = this.#parts.annotations?.()
+    const added = safeAnnotations(this.#parts.annotations, this.#log)()
     if (!added) return lease
     return { ...lease, metadata: { ...lease.metadata, annotations: { ...lease.metadata.annotations, ...added } } }
   }

@@ -45,7 +45,7 @@ export class ResourceProgress {
   add(text: string, line: number, timeMs: number | undefined): void {
     const tasks = this.#tasks.add(text, line, timeMs)
     if (tasks) {
-      this.#hasTasks = true
+      this.#hasTasks ||= tasks.length > 0
       for (const [key, state] of tasks) this.#set(key, state)
       return
     }

@@ -35,12 +35,18 @@ ok: [a]
 TASK [May fail] ***
 fatal: [a]: FAILED! => {"msg": "no"}
 ...ignoring
+TASK [Ignored loop] ***
+failed: [a] (item=x) => {"msg": "no"}
+failed: [a] (item=y) => {"msg": "no"}
+...ignoring
+failed: [b -> localhost] (item=x) => {"msg": "no"}
+...ignoring
 TASK [Loop] ***
 failed: [a] (item=x) => {"msg": "no"}
 changed: [a] => (item=y)
 NO MORE HOSTS LEFT ***
 PLAY RECAP ***`
-  deepEqual(brief(text), ['Ping: failed, run', 'May fail: done, run', 'Loop: failed, change'])
+  deepEqual(brief(text), ['Ping: failed, run', 'May fail: done, run', 'Ignored loop: done, run', 'Loop: failed, change'])
 })
 
 test('handlers are followed, skipped tasks are done, and tasks with the same name are distinguished', () => {
@@ -57,6 +63,9 @@ changed: [a]
 PLAY [again] ***
 TASK [Copy [1]] ***
 ok: [a]
+PLAY [all] ***
+TASK [Include] ***
+ok: [a]
 PLAY RECAP ***
 a : ok=4`
   deepEqual(brief(text), [
@@ -65,6 +74,7 @@ a : ok=4`
     'Copy [1] (2): done, run',
     'Restart: done, change',
     'Copy [1]: done, run',
+    'Include (2): done, run',
   ])
 })
 

@@ -220,9 +220,8 @@ const duration = (ms: number | undefined) => (ms === undefined ? <Nothing /> : f
 const controllers: TableDefinition<'controllers'> = {
   kind: 'controllers',
   title: 'Controllers',
-  about:
-    'Each Lease names the process that leads its controllers or holds a part of their keys; below it are these controllers with their reconciles.',
-  note: 'Reconciles and latency are counted since the start of each process; other processes report them in their Lease every 10 s.',
+  about: 'Each Lease names the process that leads its controllers or holds a part of their keys; its controllers are listed after it.',
+  note: 'Reconciles and latency are counted since each process started. Other processes update theirs in their Lease every 10 s.',
   columns: [
     { id: 'name', label: 'Controller or Lease', width: 'minmax(160px, 1fr)', sort: 'name', cell: ({ name }) => name },
     {

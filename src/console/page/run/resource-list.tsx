@@ -15,7 +15,7 @@ const order: readonly ProgressState['state'][] = ['failed', 'running', 'done', '
 export function ResourceList({ reader, hasEnded }: { readonly reader: LogReader; readonly hasEnded: boolean }) {
   const [isAll, setAll] = useState(false)
   const { progress } = reader.lines
-  const items = reader.count.value > 0 ? [...progress.items.values()] : []
+  const items = reader.count.value > 0 ? [...progress.items].map(([key, item]) => ({ key, ...item })) : []
   if (items.length === 0) return null
   const sorted = items.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || b.line - a.line)
   const counts = order.map(state => [state, items.filter(each => each.state === state).length] as const)
@@ -30,8 +30,8 @@ export function ResourceList({ reader, hasEnded }: { readonly reader: LogReader;
           .join(', ')}
       </p>
       <ul class="plain resource-list">
-        {shown.map(({ name, action, state, line, startedMs, durationMs }) => (
-          <li key={`${name} ${line}`}>
+        {shown.map(({ key, name, action, state, line, startedMs, durationMs }) => (
+          <li key={key}>
             <Badge value={state} tone={tones[state]} />
             <a class="clip" href={`#L${line + 1}`} title={name} onClick={event => openLine(event, line)}>
               {name}

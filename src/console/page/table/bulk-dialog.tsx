@@ -56,6 +56,7 @@ export function BulkDialog({
       ) : (
         <>
           <p>{actionEffects[action]}</p>
+          {deletionEffects[action] && <p>{deletionEffects[action]}</p>}
           {isAll ? (
             <p>
               Everything that matches {filter === '' ? 'no filter: the whole fleet' : <code>{filter}</code>},{' '}
@@ -94,6 +95,12 @@ export function BulkDialog({
       )}
     </Dialog>
   )
+}
+
+/** Of the Stacks among them that are being deleted. */
+const deletionEffects: Partial<Readonly<Record<BulkAction, string>>> = {
+  suspend: 'The deletion of a Stack waits too; an active Run of it may still destroy resources.',
+  resume: 'The deletion of a Stack continues too: its resources are destroyed, after an approval where one is required.',
 }
 
 /** What has happened when the server has accepted the action: a Run, or its cancellation, is only requested then. */

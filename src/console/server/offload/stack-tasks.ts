@@ -60,7 +60,7 @@ export function performTask({ name, args }: TaskRequest): TaskReply {
 }
 
 /** Without the message of the parser, which quotes the text: it may have secrets. */
-const unreadable = new StatusError('Invalid', 'the stored state is not a JSON object: see it with "oarlock state pull"')
+const unreadable = new StatusError('Invalid', 'the stored state is not a JSON object: inspect it with "oarlock state pull"')
 
 function rejectDeep(...states: readonly string[]): void {
   if (states.every(state => !isDeeperThan(state, maxLevels))) return

@@ -75,7 +75,7 @@ function readContent(text: string, budget: PathBudget): StateContent {
   const empty: StateContent = { resources: new Map(), outputs: new Map() }
   if (text === '') return empty
   const value: unknown = JSON.parse(text)
-  if (!isObject(value)) return empty
+  if (!isObject(value)) throw new SyntaxError('the state is not a JSON object')
   if (value.engine === 'manifests') return inventoryContent(value)
   if (value.version === 4 && typeof value.serial === 'number') return terraformContent(value)
   return pulumiContent(text, budget) ?? { resources: new Map(), outputs: leavesOf(value, new Set(['']), budget) }

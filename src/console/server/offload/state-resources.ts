@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { type StateSummary, summarizeState } from '../../../stores/state/index.ts'
 import type { StackResources } from '../../protocol/index.ts'
 
@@ -14,7 +15,7 @@ type Summary = Pick<StateSummary, 'resources' | 'pendingOperations'> & { readonl
 function summaryOf(content: string): Summary {
   const { engine, objects } = Object(JSON.parse(content)) as { engine?: unknown; objects?: unknown }
   if (engine !== 'manifests' || !Array.isArray(objects)) return summarizeState(content)
-  const resources = (objects as { apiVersion: string; kind: string; namespace?: string; name: string }[]).map(
+  const resources = (objects.filter(isJsonObject) as { apiVersion: string; kind: string; namespace?: string; name: string }[]).map(
     ({ apiVersion, kind, namespace, name }) => ({
       address: `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`,
       ...{ type: kind, provider: apiVersion },

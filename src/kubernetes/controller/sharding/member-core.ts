@@ -78,8 +78,8 @@ export type MemberCoreOptions = Pick<
   wallMs(): number
   /** Names of the sharded controllers, reported with the settings for others to compare; default: neither is reported. */
   controllers?: (() => readonly string[]) | undefined
-  /** Added to the Lease of the slot with each write; default: nothing. */
-  annotations?: (() => Readonly<Record<string, string>>) | undefined
+  /** Added to the Lease of the slot with each claim and renewal; default: nothing. Must not throw. */
+  annotations?: (() => Readonly<Record<string, string>> | undefined) | undefined
   /** For tests of what finds a wrong decision; default: {@link decideRing}. */
   decideRing?: typeof decideRing | undefined
 }

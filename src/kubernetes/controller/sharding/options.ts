@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import type { LeaseAnnotations } from '../lease-annotations.ts'
 import { maxSlots } from './bucket.ts'
 
 /** How the replicas of an operator share its keys. All replicas of one operator must have the same `name`, `namespace` and durations; `slots` may change by a rolling update. */
@@ -19,8 +20,8 @@ export type ShardOptions = {
   retryPeriodMs?: number | undefined
   /** How long running reconciles of buckets that move away may finish before their signal aborts; default 5,000. */
   releaseGraceMs?: number | undefined
-  /** What this member publishes about itself: read at each renewal, and written as annotations of the Lease of its slot. It must not throw. Default: nothing. */
-  annotations?: (() => Readonly<Record<string, string>>) | undefined
+  /** What this member publishes about itself: read at each renewal, and written as annotations of the Lease of its slot. If it throws, this is logged. Default: nothing. */
+  annotations?: LeaseAnnotations | undefined
 }
 
 /** {@link ShardOptions} with their defaults. */

@@ -3,6 +3,7 @@ import { bootClock, type Client, type Clock, type LeaseBody, leaseResource, list
 import { isReason, type KubeObject } from '../../object/index.ts'
 import type { HealthReason } from '../../util/health-checks.ts'
 import { coerceError, type Log } from '../../util/log.ts'
+import { safeAnnotations } from '../lease-annotations.ts'
 import { type Buckets, bucketOf } from './bucket.ts'
 import { createLease } from './create-lease.ts'
 import { ringLabel } from './lease-names.ts'
@@ -96,7 +97,14 @@ export class Shards {
     const processName = `${settings.identity}_${randomBytes(4).toString('hex')}`
     this.#log = parts.log.child({ ring: settings.name, member: processName })
     const { random = Math.random, controllers } = parts
-    this.#core = new MemberCore({ ...settings, processName, random, wallMs: Date.now, controllers, annotations: options.annotations })
+    this.#core = new MemberCore({
+      ...settings,
+      processName,
+      random,
+      wallMs: Date.now,
+      controllers,
+      annotations: safeAnnotations(options.annotations, this.#log),
+    })
     this.#tenures = new Tenures({ isValid: () => this.#core.isValid(this.#clock.nowMs()), releaseGraceMs: settings.releaseGraceMs })
     this.#member = new RingMember({
       core: this.#core,
