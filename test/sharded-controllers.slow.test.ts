@@ -4,10 +4,11 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { runResource, stackResource, stackShardsName, systemNamespace } from '../src/api/index.ts'
+import { controllerFiguresOf, runResource, stackResource, stackShardsName, systemNamespace } from '../src/api/index.ts'
 import { type Client, createClient, leaseResource } from '../src/kubernetes/client/index.ts'
 import { bucketLabel, bucketOf, readShards } from '../src/kubernetes/controller/index.ts'
 import { peerMissing, startPeer } from './conformance/peer.ts'
+import { eventually } from './support/eventually.ts'
 import { Failover } from './support/failover.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
 import { peerKubeconfig } from './support/peer-kubeconfig.ts'
@@ -38,6 +39,19 @@ async function survives(t: TestContext, client: Client, base: string, kubeconfig
       deepEqual([...slots].toSorted(), [0, 1, 2])
       const { holderIdentity } = (await client.resource(leaseResource).get('oarlock-controller', { namespace: systemNamespace })).spec ?? {}
       ok(holderIdentity, 'one process leads dispatch')
+    })
+    await t.test('each Lease reports the controllers that its holder may run', async () => {
+      const leases = client.resource(leaseResource)
+      const reported = async (name: string) =>
+        controllerFiguresOf(await leases.get(name, { namespace: systemNamespace })).map(figures => figures.name)
+      const names = await eventually(
+        async () => await Promise.all(['oarlock-controller', ...[0, 1, 2].map(slot => `${stackShardsName}-${slot}`)].map(reported)),
+        all => all.every(each => each.length > 0),
+      )
+      deepEqual(
+        names.map(each => each.includes('stack')),
+        [false, true, true, true],
+      )
     })
   } finally {
     await failover.close()
