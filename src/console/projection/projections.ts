@@ -155,14 +155,10 @@ export class Projections {
     // A process that was killed stays the holder: the age of the Lease is that of its figures.
     const { holder = '', renewedMs, leaseDurationMs } = ofLease ?? {}
     const rows = figures.map(each => ({ key: `${leaseKey} ${each.name}`, holder, renewedMs, leaseDurationMs, ...each }))
-    const before = this.#published.get(leaseKey) ?? []
-    for (const key of before) if (!rows.some(row => row.key === key)) this.tables.controllers.delete(key)
+    const keys = rows.map(({ key }) => key)
+    for (const key of this.#published.get(leaseKey) ?? []) if (!keys.includes(key)) this.tables.controllers.delete(key)
     for (const row of rows) this.tables.controllers.set(row)
-    if (rows.length > 0)
-      this.#published.set(
-        leaseKey,
-        rows.map(({ key }) => key),
-      )
+    if (keys.length > 0) this.#published.set(leaseKey, keys)
     else this.#published.delete(leaseKey)
   }
 

@@ -32,16 +32,19 @@ const cancelRun: readonly NeededRight[] = [
 const suspendedApproval =
   'The Stack is suspended: this plan is executed when the Stack is resumed, and until then the real infrastructure stays as it is.'
 
-const suspendedDeletion =
-  'The Stack is being deleted. An active Run continues and may still destroy resources; no other Run starts until the Stack is resumed.'
-const resumedDeletion =
-  'The Stack is being deleted: this continues, and its real resources are destroyed, after an approval where one is required.'
+/** Of a Stack that is being deleted and whose resources are destroyed then. */
+const deletionEffects = {
+  suspend:
+    'The Stack is being deleted. An active Run continues and may still destroy resources; no other Run starts until the Stack is resumed.',
+  resume: 'The Stack is being deleted: this continues, and its real resources are destroyed, after an approval where one is required.',
+} as const
 
 /** What can be done with a Stack. */
 export async function stackActions({ metadata, spec, status }: Stack, rights: Rights): Promise<Action[]> {
   const suspended = spec.suspend ? 'the Stack is suspended: resume it first' : undefined
   const deleting = metadata.deletionTimestamp === undefined ? undefined : 'the Stack is being deleted'
   const restored = status?.restored ? 'the Stack was restored from a backup and waits for its review' : undefined
+  const toggle = spec.suspend ? ({ name: 'resume', label: 'Resume' } as const) : ({ name: 'suspend', label: 'Suspend' } as const)
   const destroys = deleting !== undefined && spec.deletion !== 'Orphan'
   const plan = isConditionTrue(status?.conditions, 'AwaitingApproval') ? status?.plan : undefined
   const command = (words: string) => oarlockCommand(words, metadata)
@@ -65,21 +68,7 @@ export async function stackActions({ metadata, spec, status }: Stack, rights: Ri
     },
     ...(plan ? [{ name: 'reject' as const, label: 'Reject the plan', needs: decidePlan, command: command('reject') }] : []),
     // Also while it is being deleted: a deletion waits while the Stack is suspended.
-    spec.suspend
-      ? {
-          name: 'resume',
-          label: 'Resume',
-          needs: [updateStack],
-          command: command('resume'),
-          effect: destroys ? resumedDeletion : undefined,
-        }
-      : {
-          name: 'suspend',
-          label: 'Suspend',
-          needs: [updateStack],
-          command: command('suspend'),
-          effect: destroys ? suspendedDeletion : undefined,
-        },
+    { ...toggle, needs: [updateStack], command: command(toggle.name), effect: destroys ? deletionEffects[toggle.name] : undefined },
     {
       name: 'destroy',
       label: 'Destroy',
@@ -131,7 +120,7 @@ export async function workerActions({ metadata: { name }, spec }: Worker, rights
 async function decide(candidates: readonly Candidate[], rights: Rights): Promise<Action[]> {
   return await Promise.all(
     candidates.map(async ({ name, label, needs, command, why, effect }) => {
-      const reason = rights.readOnly ? whyReadOnly : (why ?? (await missingRight(needs, rights)))
+      const reason = (rights.readOnly ? undefined : why) ?? (await whyNotAllowed(needs, rights))
       return {
         ...{ name, label, command, enabled: reason === undefined },
         ...(reason !== undefined && { why: reason }),
@@ -141,11 +130,9 @@ async function decide(candidates: readonly Candidate[], rights: Rights): Promise
   )
 }
 
-const whyReadOnly = 'the console is read-only'
-
 /** Why the user may not do what needs these rights. */
 export async function whyNotAllowed(needs: readonly NeededRight[], rights: Rights): Promise<string | undefined> {
-  return rights.readOnly ? whyReadOnly : await missingRight(needs, rights)
+  return rights.readOnly ? 'the console is read-only' : await missingRight(needs, rights)
 }
 
 async function missingRight(needs: readonly NeededRight[], rights: Rights): Promise<string | undefined> {

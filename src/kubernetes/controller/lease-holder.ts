@@ -51,6 +51,7 @@ export class LeaseHolder {
   readonly #parts: LeaseHolderParts
   readonly #clock: Clock
   readonly #log: Log
+  readonly #annotations: ReturnType<typeof safeAnnotations>
   readonly #leaseDurationMs: number
   readonly #renewDeadlineMs: number
   readonly #retryPeriodMs: number
@@ -71,6 +72,7 @@ export class LeaseHolder {
     this.#parts = parts
     this.#clock = parts.clock ?? bootClock
     this.#log = (parts.log ?? silentLog).child({ lease: parts.leaseName, identity: parts.identity })
+    this.#annotations = safeAnnotations(parts.annotations, this.#log)
     this.#leaseDurationMs = leaseDurationMs
     this.#renewDeadlineMs = renewDeadlineMs
     this.#retryPeriodMs = retryPeriodMs
@@ -158,8 +160,8 @@ export class LeaseHolder {
       }
       const sentMs = this.#clock.nowMs()
       const spec = nextLeaseSpec(current?.spec, { identity, durationMs: this.#leaseDurationMs, wallMs: wallMs() })
-      const base = this.#annotated(current ?? this.#newLease())
-      const lease = current ? await store.update({ ...base, spec }) : await store.create({ ...base, spec })
+      const next = { ...this.#annotated(current ?? this.#newLease()), spec }
+      const lease = current ? await store.update(next) : await store.create(next)
       const nowMs = this.#clock.nowMs()
       // Invariant 2: a Lease that expired while the response was in flight is not revived; it must be acquired again.
       if (wasLeading && (!this.#isLeading || nowMs >= this.#validUntilMs)) return false
@@ -200,7 +202,7 @@ export class LeaseHolder {
   }
 
   #annotated<L extends NewObject<LeaseBody>>(lease: L): L {
-    const added = safeAnnotations(this.#parts.annotations, this.#log)()
+    const added = this.#annotations()
     if (!added) return lease
     return { ...lease, metadata: { ...lease.metadata, annotations: { ...lease.metadata.annotations, ...added } } }
   }

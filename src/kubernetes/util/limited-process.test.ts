@@ -2,6 +2,7 @@ import { deepEqual, equal, match, rejects } from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { followStartedProcesses } from '../../../test/support/started-processes.ts'
 import { LimitedProcess } from './limited-process.ts'
+import { abortRequest } from './limited-requests.testing.ts'
 import { RequestLimitError } from './limited-requests.ts'
 
 function open(t: TestContext, limits: { timeoutMs?: number; maxHeapMb?: number } = {}) {
@@ -70,14 +71,9 @@ test('a process that exits is no limit, and is replaced', async t => {
 test('a request that is aborted rejects with the reason of its signal when the process has ended', async t => {
   const children = follow(t)
   const echo = open(t)
-  const abort = new AbortController()
-  const reason = new Error('the browser has gone away')
-  const pending = rejects(echo.request('loop', abort.signal), reason)
-  await rejects(echo.request('hello'), /has a request already/)
-  abort.abort(reason)
-  await pending
+  const signal = await abortRequest(echo)
   equal(children[0]?.signalCode, 'SIGKILL')
-  await rejects(echo.request('hello', abort.signal), reason)
+  await rejects(echo.request('hello', signal), signal.reason)
   equal(await echo.request('hello'), 'hello')
 })
 

@@ -2,6 +2,7 @@ import { equal, match, rejects } from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
+import { abortRequest } from './limited-requests.testing.ts'
 import { RequestLimitError } from './limited-requests.ts'
 import { LimitedThread } from './limited-thread.ts'
 
@@ -35,13 +36,8 @@ test('an error that the thread throws is no limit', async () => {
 
 test('a request that is aborted rejects with the reason of its signal when the thread has ended', async () => {
   const thread = open()
-  const abort = new AbortController()
-  const reason = new Error('the browser has gone away')
-  const pending = rejects(thread.request('loop', abort.signal), reason)
-  await rejects(thread.request('hello'), /has a request already/)
-  abort.abort(reason)
-  await pending
-  await rejects(thread.request('hello', abort.signal), reason)
+  const signal = await abortRequest(thread)
+  await rejects(thread.request('hello', signal), signal.reason)
   equal(await thread.request('hello'), 'hello')
   await thread.close()
 })

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { DeploymentError, readStateFile, secretOf } from '../../../stores/pulumi/index.ts'
 import { addressOf } from '../../../stores/state/index.ts'
 import {
@@ -23,8 +24,7 @@ const maxPathCharacters = 2_000_000
 const maxSensitivePaths = 100_000
 
 type JsonObject = Readonly<Record<string, unknown>>
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
-const objectsIn = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : [])
+const objectsIn = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isJsonObject) : [])
 
 /**
  * What differs between two contents of a state or an inventory, by the addresses of their resources; an empty text has none.
@@ -75,7 +75,7 @@ function readContent(text: string, budget: PathBudget): StateContent {
   const empty: StateContent = { resources: new Map(), outputs: new Map() }
   if (text === '') return empty
   const value: unknown = JSON.parse(text)
-  if (!isObject(value)) throw new SyntaxError('the state is not a JSON object')
+  if (!isJsonObject(value)) throw new SyntaxError('the state is not a JSON object')
   if (value.engine === 'manifests') return inventoryContent(value)
   if (value.version === 4 && typeof value.serial === 'number') return terraformContent(value)
   return pulumiContent(text, budget) ?? { resources: new Map(), outputs: leavesOf(value, new Set(['']), budget) }
@@ -92,8 +92,11 @@ function terraformContent(state: JsonObject): StateContent {
       })
     }
   const outputs = new Map<string, Leaf>()
-  for (const [name, output] of Object.entries(isObject(state.outputs) ? state.outputs : {}))
-    outputs.set(name, { value: isObject(output) ? output.value : output, isSensitive: !isObject(output) || output.sensitive === true })
+  for (const [name, output] of Object.entries(isJsonObject(state.outputs) ? state.outputs : {}))
+    outputs.set(name, {
+      value: isJsonObject(output) ? output.value : output,
+      isSensitive: !isJsonObject(output) || output.sensitive === true,
+    })
   return { resources, outputs }
 }
 
@@ -106,7 +109,7 @@ function sensitivePaths(marked: unknown, pathOf: (mark: unknown) => string): Set
 /** The path of one entry of `sensitive_attributes`: `[{ type: 'get_attr', value: 'password' }, { type: 'index', value: { value: 0 } }]`. */
 function pathOfSteps(steps: unknown): string {
   return objectsIn(steps).reduce((path, { value }) => {
-    const key = isObject(value) ? value.value : value
+    const key = isJsonObject(value) ? value.value : value
     return typeof key === 'number' ? `${path}[${key}]` : joined(path, String(key))
   }, '')
 }
@@ -183,4 +186,4 @@ function leavesOf(value: unknown, sensitive: ReadonlySet<string>, budget: PathBu
 }
 
 const partsOf = (value: unknown): [step: string | number, part: unknown][] =>
-  Array.isArray(value) ? [...value.entries()] : isObject(value) ? Object.entries(value) : []
+  Array.isArray(value) ? [...value.entries()] : isJsonObject(value) ? Object.entries(value) : []
