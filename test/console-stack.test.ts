@@ -214,12 +214,15 @@ describe('the page of a Stack', { timeout: 240_000, skip: skipWithoutTerraformEn
   test('a rejected plan is not applied, and the Stack has the user and the reason', async () => {
     const { metadata, status } = await fleet.whenStack('database', stack => stack.status?.plan !== undefined)
     const { digest } = status?.plan ?? {}
-    const request = { action: 'reject', namespace: fleetNamespace, name: 'database', digest, resourceVersion: metadata.resourceVersion }
+    const { uid, generation } = metadata
+    const request = { action: 'reject', namespace: fleetNamespace, name: 'database', digest, uid, generation }
     const names = async () =>
       ((await (await admin.get(`actions/stacks/${fleetNamespace}/database`)).json()) as Action[]).map(({ name }) => name)
     ok((await names()).includes('reject'))
     equal((await admin.post('actions', { ...request, digest: undefined })).status, 400)
-    equal((await admin.post('actions', { ...request, resourceVersion: '1' })).status, 409)
+    for (const other of [{ uid: 'another' }, { generation: 0 }, { digest: 'sha256:another' }])
+      equal((await admin.post('actions', { ...request, ...other })).status, 409)
+    equal((await admin.post('actions', { ...request, generation: '1' })).status, 400)
     equal((await admin.post('actions', { ...request, reason: 'too large' })).status, 200)
     const rejected = await fleet.whenStack('database', stack => stack.status?.rejection?.runName !== undefined)
     deepEqual([rejected.status?.rejection?.user, rejected.status?.rejection?.reason], ['oarlock:admin', 'too large'])

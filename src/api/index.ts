@@ -61,7 +61,16 @@ export {
   pendingReasons,
   type ReconcilingPendingReason,
 } from './pending-reasons.ts'
-export { approvalOf, destructionOf, nothingToDestroy, rejectionOf, requiresApproval, shortDigest } from './plan-decision.ts'
+export {
+  approvalOf,
+  destructionOf,
+  isShown,
+  nothingToDestroy,
+  rejectionOf,
+  requiresApproval,
+  type ShownVersion,
+  shortDigest,
+} from './plan-decision.ts'
 export { raisedMemory } from './raise-memory.ts'
 export { recordedEpoch } from './recorded-epoch.ts'
 export { isRejected, workerBusyReason } from './rejected-run.ts'

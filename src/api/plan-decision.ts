@@ -4,6 +4,15 @@ import type { Stack } from './stack.ts'
 /** What users read of a digest. */
 export const shortDigest = (digest: string): string => digest.replace(/^sha256:/, '').slice(0, 12)
 
+/** A Stack as a user has seen it. Its status may change at any time: what a user decides about names this, and the digest of a plan. */
+export type ShownVersion = { readonly uid: string; readonly generation: number }
+
+/** Whether the Stack has the same spec, and awaits a decision about the same plan, if one with a `digest` was shown. */
+export const isShown = (
+  { metadata, status }: Pick<Stack, 'metadata' | 'status'>,
+  { uid, generation, digest }: ShownVersion & { readonly digest?: string | undefined },
+): boolean => metadata.uid === uid && metadata.generation === generation && (digest === undefined || status?.plan?.digest === digest)
+
 /** The approval of a plan: annotations of its Stack. `user`: as the server knows it; an admission policy accepts no other. */
 export const approvalOf = (digest: string, user: string, nowMs: number) => ({
   [annotations.approvedPlan]: digest,

@@ -1,6 +1,7 @@
 import {
   approvalOf,
   formatRunOptions,
+  isShown,
   oarlockCommand,
   rejectionOf,
   runResource,
@@ -8,9 +9,10 @@ import {
   shortDigest,
   stackResource,
 } from '../api/index.ts'
-import type { Client } from '../kubernetes/client/index.ts'
+import { type Client, patchIf } from '../kubernetes/client/index.ts'
 import { isReason } from '../kubernetes/object/index.ts'
 import { CliError, formatError } from './cli-error.ts'
+import { exitCodes } from './exit-codes.ts'
 import { formatDiff, readDiff } from './plan-diff.ts'
 import { planText } from './request-run.ts'
 import { errPaint, note } from './terminal.ts'
@@ -57,25 +59,31 @@ export async function showPlan(
 }
 
 /**
- * Approves the plan of the Stack, at exactly this version of the Stack: if it has changed since the plan was shown, the server returns Conflict
- * (invariant 11).
+ * Approves the plan of a Stack that was shown (invariant 11).
+ * @throws {CliError} if the spec of the Stack has changed since, or another plan awaits approval.
  */
-export async function approvePlan(client: Client, { metadata }: Pick<Stack, 'metadata'>, digest: string): Promise<void> {
-  await annotate(client, metadata, approvalOf(digest, await authenticatedName(client), Date.now()))
+export async function approvePlan(client: Client, shown: Pick<Stack, 'metadata'>, digest: string): Promise<void> {
+  await decide(client, shown, digest, approvalOf(digest, await authenticatedName(client), Date.now()))
 }
 
-/** Rejects the plan of the Stack, at exactly this version of the Stack, as {@link approvePlan} approves it. */
+/** Rejects the plan of a Stack that was shown, as {@link approvePlan} approves it. */
 export async function rejectPlan(
   client: Client,
-  { metadata }: Pick<Stack, 'metadata'>,
+  shown: Pick<Stack, 'metadata'>,
   digest: string,
   reason: string | undefined,
 ): Promise<void> {
-  await annotate(client, metadata, rejectionOf(digest, await authenticatedName(client), reason, Date.now()))
+  await decide(client, shown, digest, rejectionOf(digest, await authenticatedName(client), reason, Date.now()))
 }
 
-async function annotate(client: Client, { name, namespace, resourceVersion }: Stack['metadata'], annotations: object): Promise<void> {
-  await client.resource(stackResource).patch(name, { metadata: { annotations } } as object, { type: 'merge', namespace, resourceVersion })
+async function decide(client: Client, { metadata }: Pick<Stack, 'metadata'>, digest: string, annotations: object): Promise<void> {
+  const { name, uid, generation = 0 } = metadata
+  const isSame = (stack: Pick<Stack, 'metadata' | 'status'>) => isShown(stack, { uid, generation, digest })
+  if (await patchIf(client.resource(stackResource), metadata, isSame, () => ({ metadata: { annotations } }))) return
+  throw new CliError(`stack/${name} has changed since its plan was shown`, {
+    exitCode: exitCodes.rejected,
+    hint: `"${oarlockCommand('describe stack', metadata)}" shows what it waits for now`,
+  })
 }
 
 /** The remedy where another plan may be shown. */

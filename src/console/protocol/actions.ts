@@ -29,8 +29,9 @@ export type ActionRequest = {
   readonly digest?: string
   /** Of a destruction, in place of the digest: the user has seen that there is nothing to destroy. */
   readonly nothingToDestroy?: true
-  /** Of the object when it was shown: the action is rejected if it has changed since. */
-  readonly resourceVersion?: string
+  /** Of an approval, a rejection or a destruction: those of the Stack that was shown. The action is rejected if its spec has changed since. */
+  readonly uid?: string
+  readonly generation?: number
   /** Of a rejection: its reason, which others can read. */
   readonly reason?: string
   /** Of a rollback: the version of the state that becomes the current one, and the one that was when the user looked. */

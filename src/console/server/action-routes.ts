@@ -40,8 +40,9 @@ async function act({ session, client, body, tasks }: Call) {
   const request = (await body()) as ActionRequest
   if (!actionNames.includes(request.action) || typeof request.name !== 'string' || request.name === '')
     throw badRequest(`the body must have an action (${actionNames.join(', ')}) and the name of its object`)
-  for (const field of ['namespace', 'digest', 'resourceVersion', 'reason'] as const)
+  for (const field of ['namespace', 'digest', 'uid', 'reason'] as const)
     if (request[field] !== undefined && typeof request[field] !== 'string') throw badRequest(`${field} must be a text`)
+  if (request.generation !== undefined && !Number.isInteger(request.generation)) throw badRequest('generation must be an integer')
   if (destructiveActions.has(request.action)) {
     if (request.confirmation !== request.name) throw badRequest(`type the name of the object to confirm: expected "${request.name}"`)
     requireRecentSignIn(session, request.action)

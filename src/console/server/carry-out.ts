@@ -45,13 +45,13 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
     case 'plan-destroy':
       return await requestRun('plan-destroy', 'plan of the destruction')
     case 'approve': {
-      // Invariant 11: of exactly the plan that was shown, at exactly this version of the Stack.
-      const plan = shownPlan(request, 'an approval names the digest of the plan and the resourceVersion of the Stack that were shown')
+      // Invariant 11: of exactly the plan that was shown, of the Stack as it was shown.
+      const plan = shownPlan(request, 'an approval names the digest of the plan, and the uid and generation of the Stack, that were shown')
       await approvePlan(client, user, plan)
       return { message: `stack/${name}: plan ${shortDigest(plan.digest)} approved` }
     }
     case 'reject': {
-      const plan = shownPlan(request, 'a rejection names the digest of the plan and the resourceVersion of the Stack that were shown')
+      const plan = shownPlan(request, 'a rejection names the digest of the plan, and the uid and generation of the Stack, that were shown')
       await rejectPlan(client, user, plan, request.reason?.trim() || undefined)
       return { message: `stack/${name}: plan ${shortDigest(plan.digest)} rejected` }
     }
@@ -60,7 +60,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
       if (isEmpty === (request.digest !== undefined))
         throw new StatusError('BadRequest', 'a destruction names the digest of the plan that was shown, or nothingToDestroy: true')
       const confirmed = isEmpty ? { ...request, digest: nothingToDestroy } : request
-      const plan = shownPlan(confirmed, 'a destruction names the resourceVersion of the Stack that was shown')
+      const plan = shownPlan(confirmed, 'a destruction names the uid and generation of the Stack that was shown')
       return { message: await destroyStack(client, user, plan) }
     }
     case 'rollback':
@@ -92,7 +92,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
 }
 
 /** @throws {StatusError} BadRequest if the request does not name what was shown. */
-function shownPlan({ namespace = '', name, digest, resourceVersion }: ActionRequest, missing: string): ShownPlan {
-  if (digest === undefined || resourceVersion === undefined) throw new StatusError('BadRequest', missing)
-  return { namespace, name, digest, resourceVersion }
+function shownPlan({ namespace = '', name, digest, uid, generation }: ActionRequest, missing: string): ShownPlan {
+  if (digest === undefined || uid === undefined || generation === undefined) throw new StatusError('BadRequest', missing)
+  return { namespace, name, digest, uid, generation }
 }

@@ -14,20 +14,19 @@ const pollMs = 100
  * is required, the confirmation is one, if the user may give it. Returns what to show.
  * @throws {StatusError}
  */
-export async function destroyStack(client: Client, user: string, plan: ShownPlan): Promise<string> {
-  const { namespace, name, digest } = plan
-  const stacks = client.resource(stackResource)
-  const stack = (await stacks.get(name, { namespace })) as Stack
-  const { uid } = (await patchShown(client, plan, destructionOf(stack, digest, Date.now()))).metadata
-  await stacks.delete(name, { namespace, preconditions: { uid } })
+export async function destroyStack(client: Client, user: string, { digest, ...shown }: ShownPlan): Promise<string> {
+  const { namespace, name, uid } = shown
+  // The digest is not that of a plan that awaits a decision: the controller compares it with that of the destruction.
+  const stack = await patchShown(client, shown, shownStack => destructionOf(shownStack, digest, Date.now()))
+  await client.resource(stackResource).delete(name, { namespace, preconditions: { uid } })
   const requested = `stack/${name}: ${digest === nothingToDestroy ? 'deletion' : 'destruction of exactly this plan'} requested`
   // Undefined if the user may not read it: then the approval is given on the page of the Stack.
   const readNamespace = client.resource(namespaceResource).getOrUndefined(namespace)
   const needsApproval = requiresApproval(stack, await readNamespace.catch(() => undefined))
-  const waiting = needsApproval && (await whenAwaitingApproval(client, plan, uid))
+  const waiting = needsApproval && (await whenAwaitingApproval(client, { ...shown, digest }))
   if (!waiting) return requested
   try {
-    await approvePlan(client, user, { ...plan, resourceVersion: waiting.metadata.resourceVersion })
+    await approvePlan(client, user, { ...shown, digest, generation: waiting.metadata.generation ?? 0 })
     return `${requested} and approved`
   } catch (error) {
     if (!isReason(error, 'Forbidden') && !isReason(error, 'Conflict')) throw error
@@ -36,7 +35,7 @@ export async function destroyStack(client: Client, user: string, plan: ShownPlan
 }
 
 /** Undefined if the destruction does not wait for an approval, or for that of another plan. */
-async function whenAwaitingApproval(client: Client, { namespace, name, digest }: ShownPlan, uid: string): Promise<Stack | undefined> {
+async function whenAwaitingApproval(client: Client, { namespace, name, uid, digest }: ShownPlan): Promise<Stack | undefined> {
   const deadlineMs = performance.now() + waitMs
   while (performance.now() < deadlineMs) {
     const stack = (await client.resource(stackResource).getOrUndefined(name, { namespace })) as Stack | undefined

@@ -1,16 +1,27 @@
-import { type Stack, stackResource } from '../../api/index.ts'
-import type { Client } from '../../kubernetes/client/index.ts'
-import { isReason, StatusError } from '../../kubernetes/object/index.ts'
+import { isShown, type ShownVersion, type Stack, stackResource } from '../../api/index.ts'
+import { type Client, patchIf } from '../../kubernetes/client/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
 
-/** A Stack at the version at which it was shown. */
-export type ShownStack = { readonly namespace: string; readonly name: string; readonly resourceVersion: string }
+/** A Stack as it was shown. */
+export type ShownStack = ShownVersion & { readonly namespace: string; readonly name: string }
 
-/** Changes the Stack if it is still the one that was shown (invariant 11). @throws {StatusError} Conflict if it has changed since. */
-export async function patchShown(client: Client, { namespace, name, resourceVersion }: ShownStack, patch: object): Promise<Stack> {
-  try {
-    return (await client.resource(stackResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })) as Stack
-  } catch (error) {
-    if (!isReason(error, 'Conflict') || !/has been modified/.test(error.message)) throw error
-    throw new StatusError('Conflict', `stack/${name} has changed since it was shown: go back and look at it again`)
-  }
+/**
+ * Changes the Stack if it is still the one that was shown (invariant 11).
+ * @param digest of the plan that must await a decision.
+ * @throws {StatusError} Conflict if it has changed since.
+ */
+export async function patchShown(
+  client: Client,
+  { namespace, name, ...shown }: ShownStack & { readonly digest?: string },
+  patchOf: (stack: Stack) => object,
+): Promise<Stack> {
+  const stacks = client.resource(stackResource)
+  const patched = await patchIf(
+    stacks,
+    { namespace, name },
+    stack => isShown(stack as Stack, shown),
+    stack => patchOf(stack as Stack),
+  )
+  if (patched) return patched as Stack
+  throw new StatusError('Conflict', `stack/${name} has changed since it was shown: go back and look at it again`)
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Action, ActionResult, PlanCounts, RunFacts, RunRow } from '../../protocol/index.ts'
+import type { Action, ActionRequest, ActionResult, PlanCounts, RunFacts, RunRow } from '../../protocol/index.ts'
 import { actionEffects, emptyDestructionEffect } from '../parts/action-effects.ts'
 import { ActionForm, type Step } from '../parts/actions.tsx'
 import { Badge, PlanChanges } from '../parts/badge.tsx'
@@ -8,6 +8,8 @@ import { formatCount } from '../parts/format.ts'
 import { request } from '../request.ts'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
+
+type ShownVersion = Required<Pick<ActionRequest, 'uid' | 'generation'>>
 
 type Name = { readonly namespace: string; readonly name: string }
 
@@ -22,8 +24,8 @@ export function DestroyDialog({
 }: {
   readonly action: Action
   readonly stack: Name
-  /** The resourceVersion of the Stack that is shown. */
-  readonly version: string | undefined
+  /** Of the Stack that is shown. */
+  readonly version: ShownVersion | undefined
   /** Of the Stack, the newest first. */
   readonly runs: readonly RunRow[]
   /** Whether the Stack has disappeared. */
@@ -118,7 +120,7 @@ function Planned({
 }: {
   readonly action: Action
   readonly stack: Name
-  readonly version: string | undefined
+  readonly version: ShownVersion | undefined
   readonly run: RunRow
   readonly onStep: (step: Step['kind']) => void
   readonly onClose: () => void
@@ -158,7 +160,7 @@ function Planned({
         action={action}
         target={{ kind: 'stacks', ...stack }}
         shown={{
-          resourceVersion: version,
+          ...{ uid: version.uid, generation: version.generation },
           ...(status?.plan ? { digest: status.plan.digest } : { nothingToDestroy: true }),
           // No text is stored of a plan without changes.
           ...(!isEmpty && { planRun: run.name }),

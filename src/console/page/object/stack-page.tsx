@@ -42,7 +42,7 @@ export function StackPage({
   const wasShown = useRef(false)
   if (facts?.row) wasShown.current = true
   const isDeleted = wasShown.current && !facts?.row && (error === undefined ? facts !== undefined : error.code === 'NotFound')
-  const version = (facts?.object as StackObject | undefined)?.metadata?.resourceVersion
+  const metadata = (facts?.object as StackObject | undefined)?.metadata
   return (
     <>
       {facts?.row ? (
@@ -60,7 +60,7 @@ export function StackPage({
         <DestroyDialog
           action={destroying}
           stack={{ namespace, name }}
-          version={version}
+          version={metadata}
           runs={facts?.runs ?? []}
           isDeleted={isDeleted}
           onClose={() => setDestroying(undefined)}

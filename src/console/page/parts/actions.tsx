@@ -21,7 +21,7 @@ import { SignInAgain } from './sign-in-again.tsx'
 export type Target = { readonly kind: 'stacks' | 'runs' | 'workers'; readonly namespace?: string; readonly name: string }
 
 /** What the user has seen of the object: an approval is of exactly this. `planRun` has made the plan. */
-export type Shown = Pick<ActionRequest, 'digest' | 'nothingToDestroy' | 'resourceVersion' | 'version' | 'currentVersion'> & {
+export type Shown = Pick<ActionRequest, 'digest' | 'nothingToDestroy' | 'uid' | 'generation' | 'version' | 'currentVersion'> & {
   readonly planRun?: string | undefined
 }
 
@@ -164,12 +164,10 @@ export function ActionForm({
     setStep({ kind: 'running' })
     const body: ActionRequest = {
       ...{ action: action.name, name, ...(namespace !== undefined && { namespace }) },
-      ...(isDecision && { digest: seen.digest, resourceVersion: seen.resourceVersion }),
+      ...((isDecision || isDestructive) && { digest: seen.digest, uid: seen.uid, generation: seen.generation }),
       ...(action.name === 'reject' && reason.trim() !== '' && { reason }),
-      // The plan of a destruction changes the status of its Stack, and so its version, after it was shown.
-      ...(isDestructive && { digest: seen.digest, nothingToDestroy: seen.nothingToDestroy, resourceVersion: shown.resourceVersion }),
       ...(action.name === 'rollback' && { version: seen.version, currentVersion: seen.currentVersion }),
-      ...(isDestructive && { confirmation }),
+      ...(isDestructive && { nothingToDestroy: seen.nothingToDestroy, confirmation }),
     }
     try {
       const result = await request<ActionResult & { readonly ok: true }>('POST', 'actions', body)

@@ -11,8 +11,8 @@ import { RunList } from '../run-list.tsx'
 import type { SectionProps } from './section-props.ts'
 
 export function OverviewSection({ namespace, name, row, object, runs, onDestroy }: SectionProps) {
-  const version = object.metadata?.resourceVersion
-  // Of the object, not of the row: the digest and the version of an approval must be of the same moment.
+  const { metadata } = object
+  // Of the object, not of the row: the digest and the generation of an approval must be of the same moment.
   const plan = row.plan && object.status?.plan
   const { handledRequest, lastRun } = object.status ?? {}
   const why = nextRunReason(object, row.activeRun)
@@ -74,12 +74,12 @@ export function OverviewSection({ namespace, name, row, object, runs, onDestroy 
           <h2 id="actions-title">Actions</h2>
           <Actions
             target={{ kind: 'stacks', namespace, name }}
-            version={version ?? ''}
+            version={metadata?.resourceVersion ?? ''}
             onOpen={{ destroy: onDestroy }}
             handled={handledRequest !== undefined && lastRun ? { request: handledRequest, runName: lastRun.name } : undefined}
             shown={{
               ...(plan && { digest: plan.digest, planRun: plan.runName }),
-              ...(version !== undefined && { resourceVersion: version }),
+              ...(metadata && { uid: metadata.uid, generation: metadata.generation }),
             }}
           />
         </section>

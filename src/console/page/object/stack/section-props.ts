@@ -3,7 +3,7 @@ import type { RunCauses } from '../next-run.ts'
 
 /** A Stack as its sections read it. It comes from the API server as it is. */
 export type StackObject = RunCauses & {
-  readonly metadata?: { readonly resourceVersion?: string }
+  readonly metadata?: { readonly resourceVersion: string; readonly uid: string; readonly generation: number }
   readonly spec?: RunCauses['spec'] & { readonly interval?: string; readonly engine?: string; readonly state?: string }
   readonly status?: RunCauses['status'] & {
     readonly checkedAt?: string
