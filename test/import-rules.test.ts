@@ -129,6 +129,18 @@ const serverMayImport: Record<string, readonly string[]> = {
   audit: ['storage'],
 }
 
+/** Folders of `src/gateway/`, as those of `src/kubernetes/server/` above. */
+const gatewayMayImport: Record<string, readonly string[]> = {
+  '.': ['creation', 'list', 'watch', 'routing', 'partition', 'request', 'kinds'],
+  creation: ['routing', 'partition', 'request', 'kinds'],
+  list: ['routing', 'partition', 'request'],
+  watch: ['routing', 'partition', 'request', 'kinds'],
+  routing: ['partition', 'request', 'kinds'],
+  partition: ['request', 'kinds'],
+  request: [],
+  kinds: [],
+}
+
 /** Entry points of a module other than its index, each with its reason. */
 const entryPoints: Record<string, string> = {
   'kubernetes/util/check-node-version.ts': 'published entry points import it before everything else',
@@ -186,23 +198,25 @@ function violation({ from, to }: Import): string | undefined {
   return undefined
 }
 
-const serverRoot = 'kubernetes/server/'
+/** Modules that are divided into layers, and what each folder may import of its module. */
+const layers: Record<string, Record<string, readonly string[]>> = { 'kubernetes/server': serverMayImport, gateway: gatewayMayImport }
 
-/** The folder of `src/kubernetes/server/` that a path is in; `.` for its own files, undefined outside of it. */
-function serverFolderOf(path: string): string | undefined {
-  if (!path.startsWith(serverRoot)) return undefined
-  const [folder, file] = path.slice(serverRoot.length).split('/') as [string, string | undefined]
+/** The folder of a module that a path is in; `.` for the module's own files, undefined outside of it. */
+function folderOf(module: string, path: string): string | undefined {
+  if (!path.startsWith(`${module}/`)) return undefined
+  const [folder, file] = path.slice(module.length + 1).split('/') as [string, string | undefined]
   return file === undefined ? '.' : folder
 }
 
-function serverViolation({ from, to }: Import): string | undefined {
-  const folder = serverFolderOf(from)
-  const target = serverFolderOf(to)
+function layerViolation(module: string, { from, to }: Import): string | undefined {
+  const folder = folderOf(module, from)
+  const target = folderOf(module, to)
   if (folder === undefined || target === undefined || folder === target || /\.(test|testing)\.ts$/.test(from)) return undefined
-  const allowed = serverMayImport[folder]
-  if (allowed === undefined) return `${from}: folder server/${folder} is not in the table of test/import-rules.test.ts`
-  if (!allowed.includes(target)) return `${from} imports ${to}: server/${folder}/ may import ${allowed.join(', ') || 'nothing of server/'}`
-  if (to !== `${serverRoot}${target}/index.ts`) return `${from} imports ${to}: import server/${target}/index.ts instead`
+  const allowed = layers[module]?.[folder]
+  if (allowed === undefined) return `${from}: folder ${module}/${folder} is not in the table of test/import-rules.test.ts`
+  if (!allowed.includes(target))
+    return `${from} imports ${to}: ${module}/${folder}/ may import ${allowed.join(', ') || `nothing of ${module}/`}`
+  if (to !== `${module}/${target}/index.ts`) return `${from} imports ${to}: import ${module}/${target}/index.ts instead`
   return undefined
 }
 
@@ -279,8 +293,8 @@ test('imports point down: the table has no cycle', () => {
   deepEqual(findCycle({ a: ['b'], b: ['c'], c: ['b'] }), ['b', 'c', 'b'])
 })
 
-// The deciders of dispatch, what runs on a host and the server of the console can be read one file at a time: no file needs another one that needs it.
-for (const folder of ['controllers/dispatch', 'execution/worker', 'console/server'])
+// The deciders of dispatch, what runs on a host, the server of the console and the gateway can be read one file at a time: no file needs another one that needs it.
+for (const folder of ['controllers/dispatch', 'execution/worker', 'console/server', 'gateway'])
   test(`no files of ${folder}/ import each other in a cycle`, () => {
     const files = sources.filter(file => file.startsWith(join('src', ...folder.split('/'), sep)) && !file.endsWith('.test.ts'))
     const table: Record<string, string[]> = Object.fromEntries(files.map(file => [relative('src', file).split(sep).join('/'), []]))
@@ -293,24 +307,25 @@ for (const folder of ['controllers/dispatch', 'execution/worker', 'console/serve
     deepEqual(findCycle(table), undefined)
   })
 
-test('inside server/, every folder imports only the layers below it, through their index.ts', () => {
-  deepEqual(
-    sources
-      .flatMap(importsOf)
-      .map(serverViolation)
-      .filter(text => text !== undefined),
-    [],
-  )
-  deepEqual(findCycle(serverMayImport), undefined)
-  const folders = new Set(
-    sources.map(file => serverFolderOf(relative('src', file).split(sep).join('/'))).filter(folder => folder !== undefined),
-  )
-  deepEqual([...folders].sort(), Object.keys(serverMayImport).sort())
-  const withoutHeader = [...folders].filter(
-    folder => !/^\/\*\*\n \* @module /.test(readFileSync(join('src', serverRoot, folder, 'index.ts'), 'utf8')),
-  )
-  deepEqual(withoutHeader, [])
-})
+for (const [module, table] of Object.entries(layers))
+  test(`inside ${module}/, every folder imports only the layers below it, through their index.ts`, () => {
+    deepEqual(
+      sources
+        .flatMap(importsOf)
+        .map(each => layerViolation(module, each))
+        .filter(text => text !== undefined),
+      [],
+    )
+    deepEqual(findCycle(table), undefined)
+    const folders = new Set(
+      sources.map(file => folderOf(module, relative('src', file).split(sep).join('/'))).filter(folder => folder !== undefined),
+    )
+    deepEqual([...folders].sort(), Object.keys(table).sort())
+    const withoutHeader = [...folders].filter(
+      folder => !/^\/\*\*\n \* @module /.test(readFileSync(join('src', module, folder, 'index.ts'), 'utf8')),
+    )
+    deepEqual(withoutHeader, [])
+  })
 
 test('inside console/, every folder imports only what its row allows, and the page nothing but the protocol', () => {
   deepEqual(
@@ -335,9 +350,12 @@ test('the rules report a violation', () => {
   ok(violation({ from: 'kubernetes/client/client.ts', to: 'api/index.ts' }))
   ok(violation({ from: 'controllers/stack/decide-stack.ts', to: 'api/stack.ts' }))
   deepEqual(violation({ from: 'controllers/stack/decide-stack.ts', to: 'api/index.ts' }), undefined)
-  ok(serverViolation({ from: 'kubernetes/server/storage/store.ts', to: 'kubernetes/server/rest/index.ts' }))
-  ok(serverViolation({ from: 'kubernetes/server/rest/read.ts', to: 'kubernetes/server/storage/table.ts' }))
-  deepEqual(serverViolation({ from: 'kubernetes/server/rest/read.ts', to: 'kubernetes/server/storage/index.ts' }), undefined)
+  ok(layerViolation('kubernetes/server', { from: 'kubernetes/server/storage/store.ts', to: 'kubernetes/server/rest/index.ts' }))
+  ok(layerViolation('kubernetes/server', { from: 'kubernetes/server/rest/read.ts', to: 'kubernetes/server/storage/table.ts' }))
+  deepEqual(
+    layerViolation('kubernetes/server', { from: 'kubernetes/server/rest/read.ts', to: 'kubernetes/server/storage/index.ts' }),
+    undefined,
+  )
 })
 
 test('src/ has at most nine names, and every area and module has an index.ts that introduces it', () => {

@@ -1,6 +1,6 @@
-import { SharedLog, type Subscriber } from '../../src/gateway/shared-log.ts'
-import { watchLines } from '../../src/gateway/watch-lines.ts'
-import { readWatchSelection } from '../../src/gateway/watch-selection.ts'
+import { SharedLog, type Subscriber } from '../../src/gateway/watch/shared-log.ts'
+import { watchLines } from '../../src/gateway/watch/watch-lines.ts'
+import { readWatchSelection } from '../../src/gateway/watch/watch-selection.ts'
 import type { Bench } from '../run.ts'
 
 const objectBytes = 2_000

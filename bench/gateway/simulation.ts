@@ -1,5 +1,5 @@
-import { simulateMerge } from '../../src/gateway/merge-simulation.testing.ts'
-import { simulateSharedWatch } from '../../src/gateway/shared-simulation.testing.ts'
+import { simulateMerge } from '../../src/gateway/watch/merge-simulation.testing.ts'
+import { simulateSharedWatch } from '../../src/gateway/watch/shared-simulation.testing.ts'
 import { simulateClaims } from '../../test/support/gateway/claims-simulation.ts'
 import { simulateMapChanges } from '../../test/support/gateway/map-simulation.ts'
 import type { Bench } from '../run.ts'

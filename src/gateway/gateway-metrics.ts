@@ -1,8 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { ClientWatches } from './client-watches.ts'
-import type { Partition } from './partition.ts'
-import type { RequestLimits } from './request-limits.ts'
-import { gatewayUser } from './user-headers.ts'
+import type { Partition } from './partition/index.ts'
+import { gatewayUser, type RequestLimits } from './request/index.ts'
+import type { ClientWatches } from './watch/index.ts'
 
 /** What is read when metrics are scraped. */
 export type MetricSources = {

@@ -1,25 +1,12 @@
 import type { Registry } from 'prom-client'
 import type { KubeObject } from '../kubernetes/object/index.ts'
-import type { ClientRequest } from './client-request.ts'
-import type { ClientWatchesOptions } from './client-watches.ts'
-import type { ObjectOwner, PartitionRole, RoutingMap } from './decide-route.ts'
-import type { Partition } from './partition.ts'
-import type { RequestLimitOptions } from './request-limits.ts'
-import type { GatewayUser } from './user-headers.ts'
+import type { CreationOptions } from './creation/index.ts'
+import type { Partition } from './partition/index.ts'
+import type { ClientRequest, GatewayUser, RequestLimitOptions } from './request/index.ts'
+import type { GatewayMap } from './routing/index.ts'
+import type { ClientWatchesOptions } from './watch/index.ts'
 
-/** A routing map, with what new objects need. */
-export type GatewayMap = RoutingMap & {
-  partitionOfTenant(tenant: string): string | undefined
-  partitionOfPool(pool: string): string | undefined
-  /** The partitions other than home that serve the kinds of home. */
-  copiesOfHome(): readonly string[]
-  /** A resource version: before it there was a partition that was removed since. Watches and lists at an earlier one begin again. */
-  readonly relistFrom: number
-  /** The Tenant that a namespace was created for; undefined of system namespaces, and of those that no partition has. */
-  tenantOf(namespace: string): string | undefined
-}
-
-export type GatewayOptions = {
+export type GatewayOptions = CreationOptions & {
   /** Who sent a request; undefined: no valid credential. */
   authenticate(request: ClientRequest): Promise<GatewayUser | undefined>
   /** As it is now. */
@@ -27,15 +14,6 @@ export type GatewayOptions = {
   connectionOf(partition: string): Partition | undefined
   /** Of a kind, from discovery; undefined if there is no such kind. */
   scopeOf(group: string, plural: string): Promise<'Namespaced' | 'Cluster' | undefined>
-  /** Tenants that the user may create namespaces of; of `wanted` only whether it is one. */
-  tenantsOf(user: GatewayUser, wanted?: string): Promise<readonly string[]>
-  /** Before the first object of a role: `announceRole`. */
-  announceRole(partition: string, role: PartitionRole): Promise<void>
-  /**
-   * Claims the name of an owned object for a partition, or renews its claim. Returns the resource version of the claim.
-   * @throws {StatusError} AlreadyExists if another partition has it.
-   */
-  claim(table: string, name: string, owner: ObjectOwner): Promise<number>
   /** Reads at home which partition has the name, into the map. @throws {StatusError} ServiceUnavailable if home does not answer. */
   lookUp(table: string, name: string): Promise<void>
   /** Reads again which partition has a namespace, because one does not have it. The Partitions are then at least those of `epoch`, unless that takes too long. */

@@ -4,33 +4,45 @@ import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { isReason, StatusError } from '../kubernetes/object/index.ts'
 import { readBoolean, readRoute } from '../kubernetes/object/route.ts'
 import { mediaType } from '../kubernetes/util/index.ts'
-import { atEnd } from './at-end.ts'
-import { awaitDefinition } from './await-definition.ts'
-import { BodyMemory } from './body-memory.ts'
-import type { ClientRequest, ClientResponse } from './client-request.ts'
-import { ClientWatches, classOf } from './client-watches.ts'
-import { createdTooLate, mustNotCreate } from './create-claimed.ts'
-import { type CreateOwnedOptions, createOwned } from './create-owned.ts'
-import { isUnclaimed, type MergedPart, mayDecide, partsOf, type RouteTarget } from './decide-route.ts'
-import { discardBody } from './discard-body.ts'
-import { findRoute } from './find-route.ts'
-import { forwardedHeaders, readBody } from './forwarded-request.ts'
+import { awaitDefinition, type CreateOwnedOptions, createdTooLate, createOwned, mustNotCreate } from './creation/index.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import type { GatewayOptions } from './gateway-options.ts'
-import { HomeOrCopy } from './home-or-copy.ts'
-import { systemNamespaces, tableOf } from './kind-classes.ts'
+import { systemNamespaces, tableOf } from './kinds/index.ts'
 import { MergedRequests } from './merged-requests.ts'
-import { partsText } from './page-token.ts'
-import type { Partition } from './partition.ts'
+import { discardBody, HomeOrCopy, type Partition, sendAnswer, sendStatus } from './partition/index.ts'
 import { PodStreams } from './pod-streams.ts'
-import { aboutOf, readNewObject } from './read-object.ts'
-import { isReview, isUserReview, partitionOfReview, reviewedNamespace } from './read-review.ts'
-import { RequestLimits } from './request-limits.ts'
-import { readTarget } from './request-target.ts'
-import { verbOf } from './request-verb.ts'
-import { sendAnswer, sendStatus } from './send-answer.ts'
-import { findNode, sendToOwner } from './send-to-owner.ts'
-import { anonymousUser, type GatewayUser, gatewayUser } from './user-headers.ts'
+import {
+  aboutOf,
+  anonymousUser,
+  atEnd,
+  BodyMemory,
+  type ClientRequest,
+  type ClientResponse,
+  forwardedHeaders,
+  type GatewayUser,
+  gatewayUser,
+  RequestLimits,
+  readBody,
+  readNewObject,
+  readTarget,
+} from './request/index.ts'
+import {
+  findNode,
+  findRoute,
+  isReview,
+  isUnclaimed,
+  isUserReview,
+  type MergedPart,
+  mayDecide,
+  partitionOfReview,
+  partsOf,
+  partsText,
+  type RouteTarget,
+  reviewedNamespace,
+  sendToOwner,
+  verbOf,
+} from './routing/index.ts'
+import { ClientWatches, classOf } from './watch/index.ts'
 
 const partsCheckEveryMs = 1_000
 const definitionTable = 'customresourcedefinitions.apiextensions.k8s.io'

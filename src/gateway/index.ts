@@ -1,43 +1,63 @@
 /**
- * @module gateway: one Kubernetes API for many API servers, its partitions. Start reading at `gateway.ts`, then `decide-route.ts` and `merge-events.ts`.
+ * @module gateway: one Kubernetes API for many API servers, its partitions. Start reading at `gateway.ts`, then `routing/decide-route.ts` and
+ * `watch/merge-events.ts`.
  * In: requests of users, a map of what is where. Out: requests to partitions, merged lists and watches.
  * Deciders are pure; invariant 6 (a watch is a log) holds across partitions because resource versions are comparable.
+ *
+ * The path of a request: request/ (user, body, limits) → routing/ (which partitions) → creation/, list/ or watch/, where several partitions are involved →
+ * partition/ (the connection). A folder imports only folders below it, through their index.ts (`test/import-rules.test.ts`):
+ *
+ * | layer | folders |
+ * |---|---|
+ * | composition | `gateway.ts` |
+ * | several partitions | creation/, list/, watch/ |
+ * | decisions | routing/ |
+ * | connections | partition/ |
+ * | no dependencies | request/, kinds/ |
  */
 
 export { mayUpgrade } from '../kubernetes/object/route.ts'
-export { accountNamespace } from './account-namespace.ts'
-export { Announcements } from './announce-role.ts'
-export type { ClientRequest, ClientResponse } from './client-request.ts'
+export { Gateway } from './gateway.ts'
+export type { GatewayOptions } from './gateway-options.ts'
 export {
+  claimName,
+  clusterKindClasses,
+  createWithinMs,
+  DiscoveredScopes,
+  gatewayKinds,
+  type NameClaim,
+  nameClaimResource,
+  type Partition as PartitionObject,
+  partitionResource,
+  readServedKinds,
+  relistFromAnnotation,
+  systemNamespaces,
+} from './kinds/index.ts'
+export { Partition, type PartitionOptions, SeenVersion } from './partition/index.ts'
+export {
+  accountNamespace,
+  type ClientRequest,
+  type ClientResponse,
+  defaultRequestLimits,
+  type GatewayUser,
+  gatewayProof,
+  gatewayUser,
+  type RequestLimitOptions,
+  userHeaders,
+} from './request/index.ts'
+export {
+  Announcements,
   decideOwner,
   decideRoute,
+  type GatewayMap,
   type ObjectOwner,
   type PartitionRole,
   partitionLabel,
   type RoutedRequest,
   type RouteTarget,
   type RoutingMap,
+  RoutingState,
+  renewedAnnotation,
   roleOf,
   tenantLabel,
-} from './decide-route.ts'
-export { DiscoveredScopes } from './discovered-scopes.ts'
-export { Gateway } from './gateway.ts'
-export type { GatewayMap, GatewayOptions } from './gateway-options.ts'
-export { clusterKindClasses, systemNamespaces } from './kind-classes.ts'
-export {
-  claimName,
-  createWithinMs,
-  gatewayKinds,
-  type NameClaim,
-  nameClaimResource,
-  type Partition as PartitionObject,
-  partitionResource,
-  relistFromAnnotation,
-} from './kinds.ts'
-export { Partition, type PartitionOptions } from './partition.ts'
-export { defaultRequestLimits, type RequestLimitOptions } from './request-limits.ts'
-export { gatewayProof } from './request-target.ts'
-export { RoutingState, renewedAnnotation } from './routing-state.ts'
-export { SeenVersion } from './seen-version.ts'
-export { readServedKinds } from './served-kinds.ts'
-export { type GatewayUser, gatewayUser, userHeaders } from './user-headers.ts'
+} from './routing/index.ts'

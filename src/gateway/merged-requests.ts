@@ -1,21 +1,23 @@
 import { StatusError } from '../kubernetes/object/index.ts'
 import { type ResourceRoute, readBoolean } from '../kubernetes/object/route.ts'
-import { availableParts, partialParameter, partialWarning } from './available-parts.ts'
-import type { ClientRequest, ClientResponse } from './client-request.ts'
-import type { ClientWatches } from './client-watches.ts'
-import { type KnownMap, reachEpoch, removedSince, requireCurrentMap } from './current-map.ts'
-import type { MergedPart, RoutedRequest } from './decide-route.ts'
-import { deleteMerged } from './delete-collection.ts'
-import { forwardedHeaders, jsonOf } from './forwarded-request.ts'
 import type { GatewayOptions } from './gateway-options.ts'
-import { tableOf } from './kind-classes.ts'
-import { readMergedList } from './merged-list.ts'
-import { partsKey, partsText } from './page-token.ts'
-import { listVersionOf } from './part-query.ts'
-import type { Partition } from './partition.ts'
-import { sendAnswer } from './send-answer.ts'
-import { misdirected } from './send-to-owner.ts'
-import type { GatewayUser } from './user-headers.ts'
+import { tableOf } from './kinds/index.ts'
+import { availableParts, deleteMerged, partialParameter, partialWarning, readMergedList } from './list/index.ts'
+import { type Partition, sendAnswer } from './partition/index.ts'
+import { type ClientRequest, type ClientResponse, forwardedHeaders, type GatewayUser, jsonOf } from './request/index.ts'
+import {
+  type KnownMap,
+  listVersionOf,
+  type MergedPart,
+  misdirected,
+  partsKey,
+  partsText,
+  type RoutedRequest,
+  reachEpoch,
+  removedSince,
+  requireCurrentMap,
+} from './routing/index.ts'
+import type { ClientWatches } from './watch/index.ts'
 
 export type MergedRequestsOptions = Pick<GatewayOptions, 'authenticate' | 'map' | 'partitionsEpoch' | 'waitForPartitions'> & {
   /** @throws {StatusError} ServiceUnavailable if it has no address. */

@@ -2,14 +2,9 @@ import type { Duplex } from 'node:stream'
 import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { mayUpgrade, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { joinConnections, StreamLimiter } from '../kubernetes/util/index.ts'
-import type { ClientRequest } from './client-request.ts'
-import type { RoutedRequest } from './decide-route.ts'
-import { findRoute } from './find-route.ts'
-import type { GatewayMap } from './gateway-options.ts'
-import type { Partition } from './partition.ts'
-import type { UpgradeAnswer } from './partition-upgrade.ts'
-import { findNode, sendToOwner } from './send-to-owner.ts'
-import type { GatewayUser } from './user-headers.ts'
+import type { Partition, UpgradeAnswer } from './partition/index.ts'
+import type { ClientRequest, GatewayUser } from './request/index.ts'
+import { findNode, findRoute, type GatewayMap, type RoutedRequest, sendToOwner } from './routing/index.ts'
 
 const revalidateEveryMs = 10_000
 const keepAliveMs = 30_000

@@ -1,8 +1,8 @@
 /** What `map-simulation.ts` consists of: virtual time, partitions, what a gateway knows, and the cache of a client. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ClaimIndex } from '../../../src/gateway/claim-index.ts'
-import type { GatewayMap } from '../../../src/gateway/gateway-options.ts'
 import type { PartitionRole } from '../../../src/gateway/index.ts'
+import { ClaimIndex } from '../../../src/gateway/routing/claim-index.ts'
+import type { GatewayMap } from '../../../src/gateway/routing/gateway-map.ts'
 import { Heap, nextRevision, revisionEpochMs } from '../../../src/kubernetes/util/index.ts'
 
 export type Change = { readonly revision: number; readonly key: string; readonly isDeleted: boolean }
