@@ -25,6 +25,7 @@ export {
   createWithinMs,
   DiscoveredScopes,
   gatewayKinds,
+  kindClassOf,
   type NameClaim,
   nameClaimResource,
   type Partition as PartitionObject,

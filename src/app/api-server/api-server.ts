@@ -35,7 +35,10 @@ export type ApiServerRoleOptions = {
   log?: Log | undefined
   /** The partition that the server is, which its Workers have as a label: the Tenant of a Namespace is one of this partition, and is set by those only who may `use` it. Default: none. */
   tenants?: { readonly partition: string; readonly isHome: boolean } | undefined
-} & Pick<ServerOptions, 'partition' | 'frontProxy' | 'reviewToken' | 'mapEpoch' | 'establishCrd' | 'storage' | 'namespaceDefaults'>
+} & Pick<
+  ServerOptions,
+  'partition' | 'frontProxy' | 'reviewToken' | 'mapEpoch' | 'establishCrd' | 'owners' | 'storage' | 'namespaceDefaults'
+>
 
 /** The API server with the rules for workers, as a role of a process. */
 export type ApiServerRole = {

@@ -22,6 +22,7 @@ import { claimExisting } from './claim-existing.ts'
 import type { PartitionConfiguration } from './configuration.ts'
 import { credentialCopies } from './credential-copies.ts'
 import { EstablishCrds } from './establish-crds.ts'
+import { findOwners } from './find-owners.ts'
 import {
   homeNumber,
   type PartitionDirectory,
@@ -75,15 +76,22 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
   const establish = new EstablishCrds(name)
   const mapEpoch = new MapEpoch()
   const frontProxy = { caCertificate, allowedNames: [gatewayProxyName] }
+  let opened: Client | undefined
+  const home = () => {
+    if (!opened) throw new Error('the server has just been started')
+    return opened
+  }
   const api = await startApiServer({
     ...options,
     dataDir,
     frontProxy,
     establishCrd: establish.decide,
+    owners: findOwners({ partition: name, isHome: true, home }),
     tenants: { partition: name, isHome: true },
     mapEpoch: () => mapEpoch.value,
   })
   const client = await api.connect(partitionUser, 'oarlock-partition')
+  opened = client
   const stopping = new AbortController()
   const { signal } = stopping
   const manager = new Manager({ client, log })
@@ -177,6 +185,7 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
   const api = await startApiServer({
     ...{ ...options, dataDir, partition: number, tenants: { partition: name, isHome: false } },
     mapEpoch: () => (isMapKnown ? mapEpoch.value : undefined),
+    owners: findOwners({ partition: name, isHome: false, home: () => homeClient }),
     frontProxy: { caCertificate: trust['front-proxy-ca.crt'], allowedNames: [gatewayProxyName] },
     async reviewToken(token, remoteAddress) {
       try {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { clusterKindClasses, systemNamespaces } from './kind-classes.ts'
 
-const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'partitions.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'partitions.md'), 'utf8')
 
 test('docs/partitions.md has the class of each cluster-scoped kind, and the system namespaces', () => {
   const documented = [...page.matchAll(/^\| `([a-z0-9.]+)` \| (replicated|owned) \|$/gm)].map(([, kind = '', kindClass = '']) => [

@@ -49,6 +49,7 @@ export {
 } from './auth/index.ts'
 export { Fairness, type FairnessLimits } from './fairness/index.ts'
 export type { LocalConnection, Mount } from './http/index.ts'
+export type { OwnerElsewhere, OwnerLookUp } from './lifecycle/index.ts'
 export type { ServerStats } from './metrics/index.ts'
 export { type ApiServer, type ServerOptions, startServer } from './start-server.ts'
 export {

@@ -51,7 +51,7 @@ import {
   upgradeConnection,
 } from './http/index.ts'
 import { KubeletProxy } from './kubelet/index.ts'
-import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
+import { advertiseAddress, kubernetesServiceNames, Lifecycle, type OwnerLookUp } from './lifecycle/index.ts'
 import { countConnections, listenOn, urlHost } from './listen.ts'
 import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
@@ -102,6 +102,8 @@ export type ServerOptions = {
    * Established yet (reason `NotInAllPartitions`), and its kinds are not served. undefined: it is. A change of an annotation asks again. Default: it is.
    */
   establishCrd?: (crd: KubeObject) => string | undefined
+  /** In a partition: finds owners of its objects in others. Default: an object whose owner is not stored here is deleted. */
+  owners?: OwnerLookUp | undefined
   /** Additional names and addresses in the serving certificate, next to `listen.host` and those of this machine. */
   tlsNames?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
@@ -212,6 +214,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       quotas,
       caCertificate: certificates.ca,
       namespaceDefaults: options.namespaceDefaults ?? true,
+      owners: options.owners,
       onError: (error, what) => log.error({ err: error }, what),
     })
     await lifecycle.start()

@@ -2,27 +2,48 @@ import type { KubeObject, OwnerReference } from '../../object/index.ts'
 import type { Kind, Registry } from '../registry/index.ts'
 import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEntry, type StoredEvent, type Table } from '../storage/index.ts'
+import { type OwnerLookUp, OwnersElsewhere, type OwnersElsewhereOptions } from './owners-elsewhere.ts'
 import type { TaskQueue } from './task-queue.ts'
 
 const foreground = 'foregroundDeletion'
 const orphan = 'orphan'
 
-/** The state of the owner that a reference names. `unknown`: its kind is not served. */
-type OwnerState = 'present' | 'deleting' | 'absent' | 'unknown'
+/** The state of the owner that a reference names. `unknown`: its kind is not served. `elsewhere`: it is not here, and may be in another partition. */
+type OwnerState = 'present' | 'deleting' | 'absent' | 'elsewhere' | 'unknown'
+
+export type GarbageCollectorOptions = Pick<OwnersElsewhereOptions, 'onError' | 'intervalMs'> & {
+  /** Of a server that is one of several partitions. Default: what is stored here decides. */
+  readonly owners?: OwnerLookUp | undefined
+}
 
 /**
  * Deletes objects whose owners no longer exist, and executes the propagation policies `Foreground` and `Orphan`. Whether an owner exists is
- * looked up by name and UID each time, never concluded from an event alone.
+ * looked up by name and UID each time, never concluded from an event alone. Owners in other partitions: `owners-elsewhere.ts`.
  */
 export class GarbageCollector {
   readonly #store: Store
   readonly #registry: Registry
   readonly #queue: TaskQueue
+  readonly #elsewhere: OwnersElsewhere | undefined
 
-  constructor(store: Store, registry: Registry, queue: TaskQueue) {
+  constructor(store: Store, registry: Registry, queue: TaskQueue, { owners, onError, intervalMs }: GarbageCollectorOptions) {
     this.#store = store
     this.#registry = registry
     this.#queue = queue
+    this.#elsewhere =
+      owners &&
+      new OwnersElsewhere({
+        mayBeElsewhere: owner => owners.mayBeElsewhere(owner),
+        exists: owner => owners.exists(owner),
+        hasDependents: uid => [...store.tables()].some(table => table.ownedBy(uid)),
+        onAbsent: uid => this.#enqueueDependents(uid),
+        onError,
+        intervalMs,
+      })
+  }
+
+  stop(): void {
+    this.#elsewhere?.stop()
   }
 
   /** Enqueues all objects that may need work: events before the start were not observed. */
@@ -35,6 +56,7 @@ export class GarbageCollector {
   observe(table: Table, events: readonly StoredEvent[]): void {
     for (const { type, entry, before } of events) {
       if (type === 'DELETED') {
+        this.#elsewhere?.deleted(entry.uid)
         this.#enqueueDependents(entry.uid)
         // The owner may wait for the deletion of this dependent.
         if (entry.owners) for (const reference of referencesOf(entry)) this.#enqueueOwner(entry, reference)
@@ -72,7 +94,10 @@ export class GarbageCollector {
     if (!kind || (kind.namespaced && !dependent.namespace)) return { state: 'unknown' }
     const table = this.#store.table(kind.storageName)
     const entry = table.get(kind.namespaced ? `${dependent.namespace}/${name}` : name)
-    if (entry?.uid !== uid) return { state: 'absent' }
+    if (entry?.uid !== uid) {
+      const owner = { table: kind.storageName, plural: kind.plural, apiVersion, kind: kindName, name, uid }
+      return { state: !kind.namespaced && this.#elsewhere?.mayExist(owner) ? 'elsewhere' : 'absent' }
+    }
     return { state: entry.deleting ? 'deleting' : 'present', table, entry }
   }
 

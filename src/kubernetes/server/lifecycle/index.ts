@@ -7,3 +7,4 @@
 export { advertiseAddress } from './advertise-address.ts'
 export { kubernetesServiceNames } from './kubernetes-service-controller.ts'
 export { Lifecycle, type LifecycleOptions } from './lifecycle.ts'
+export type { OwnerElsewhere, OwnerLookUp } from './owners-elsewhere.ts'

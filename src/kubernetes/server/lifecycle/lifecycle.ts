@@ -5,7 +5,7 @@ import type { Store } from '../storage/index.ts'
 import { ClusterRoleController } from './cluster-role-controller.ts'
 import { CrdController } from './crd-controller.ts'
 import { expireEvents } from './expire-events.ts'
-import { GarbageCollector } from './garbage-collector.ts'
+import { GarbageCollector, type GarbageCollectorOptions } from './garbage-collector.ts'
 import { type ApiServerEndpoint, KubernetesServiceController } from './kubernetes-service-controller.ts'
 import { NamespaceController } from './namespace-controller.ts'
 import { NamespaceDefaultsController } from './namespace-defaults-controller.ts'
@@ -25,7 +25,7 @@ export type LifecycleOptions = {
   /** False: namespaces get no ServiceAccount and no ConfigMap. */
   namespaceDefaults: boolean
   onError: (error: unknown, message: string) => void
-}
+} & Pick<GarbageCollectorOptions, 'owners'>
 
 /** Runs the controllers inside the server, which act on durable writes. */
 export class Lifecycle {
@@ -43,11 +43,11 @@ export class Lifecycle {
   #timer: NodeJS.Timeout | undefined
 
   constructor(store: Store, registry: Registry, options: LifecycleOptions) {
-    const { serviceAccounts, quotas, caCertificate, namespaceDefaults, onError } = options
+    const { serviceAccounts, quotas, caCertificate, namespaceDefaults, owners, onError } = options
     this.#store = store
     this.#onError = onError
     this.#queue = new TaskQueue((error, key) => onError(error, `failed to reconcile ${key}; retrying`))
-    this.#garbageCollector = new GarbageCollector(store, registry, this.#queue)
+    this.#garbageCollector = new GarbageCollector(store, registry, this.#queue, { owners, onError })
     this.#namespaces = new NamespaceController(store, registry, this.#queue)
     this.#crds = new CrdController(store, registry, this.#queue)
     this.#clusterRoles = new ClusterRoleController(store, this.#queue)
@@ -90,6 +90,7 @@ export class Lifecycle {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer)
+    this.#garbageCollector.stop()
     await this.#queue.stop()
   }
 }
