@@ -65,7 +65,7 @@ const removal = (name: string) => send('DELETE', `/api/v1/nodes/${name}`)
 
 describe('the claim of a name', () => {
   test('is removed when its gateway has ended before the creation, and another partition gets the name', async t => {
-    await fixture.state.claim('nodes', 'abandoned', { partition: 'r1' })
+    await fixture.claim('nodes', 'abandoned', { partition: 'r1' })
     match(await errorOf(node('abandoned', 'r2')), /nodes "abandoned" already exists in another partition/)
     await startClaims(t, 'r1', 100)
     await eventually(async () => (await claimOf('abandoned')) === undefined, 'the claim to be removed')
@@ -80,7 +80,7 @@ describe('the claim of a name', () => {
       asked++
       return false
     }
-    await fixture.state.claim('nodes', 'of-a-successor', { partition: 'r1' })
+    await fixture.claim('nodes', 'of-a-successor', { partition: 'r1' })
     await startClaims(t, 'r1', 100, isOwn)
     await eventually(() => asked > 0, 'a removal to be considered')
     match(await errorOf(node('of-a-successor', 'r2')), /nodes "of-a-successor" already exists in another partition/)

@@ -162,6 +162,31 @@ describe('streams through the gateway', () => {
     await once(second.socket, 'close')
   })
 
+  test('a followed log, a stream and a watch that was passed on end when the credential is revoked', { timeout: 120_000 }, async () => {
+    const user = { authorization: 'Bearer ann+system:masters' }
+    const open = async (path: string) => {
+      const abort = new AbortController()
+      const { body } = await client.stream({ method: 'GET', path, headers: user, signal: abort.signal, idleTimeoutMs: 0 })
+      const ended = (async () => {
+        for await (const _ of body);
+      })().catch(() => {})
+      return { ended, abort }
+    }
+    const log = await open('/api/v1/namespaces/a/pods/web/log?follow=true')
+    const watch = await open('/api/v1/namespaces/a/pods?watch=true&fieldSelector=metadata.name%3Dweb')
+    const stream = new Stream(upgradeText('web/attach?stdout=1', 'SPDY/3.1', 'ann+system:masters'))
+    await stream.until(/hello/)
+    const closed = once(stream.socket, 'close')
+    fixture.revoked.add('ann')
+    try {
+      await Promise.all([log.ended, closed, watch.ended])
+    } finally {
+      fixture.revoked.clear()
+      for (const { abort } of [log, watch]) abort.abort()
+    }
+    await eventually(() => kubelet.open.size === 0, 'the kubelet to see the end')
+  })
+
   test('a user without the right, or without a credential, gets no stream and does not learn where a Pod is', async () => {
     const before = kubelet.requests.length
     for (const pod of ['web', 'lost']) {

@@ -142,7 +142,7 @@ test('a watch ends with 410 when another partition becomes a part of it, by the 
     deepEqual([type, (object as unknown as { code: number }).code], ['ERROR', 410], what)
   }
   // Until then r1 is the only part.
-  await endsAfter('a claim', () => fixture.state.claim('nodes', 'n2', { partition: 'r2' }))
+  await endsAfter('a claim', () => fixture.claim('nodes', 'n2', { partition: 'r2' }))
   await endsAfter('a role', () => partitions.patch('home', { spec: { roles: ['Resources'] } } as object, { type: 'merge' }))
 })
 

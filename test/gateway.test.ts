@@ -403,14 +403,14 @@ describe('a gateway before three partitions', () => {
     const second = new RoutingState('home', home, { onPartitions: () => {}, log: () => {} })
     await second.start()
     const claims = await Promise.allSettled([
-      fixture.state.claim('nodes', 'n-1', { partition: 't1' }),
-      second.claim('nodes', 'n-1', { partition: 't2' }),
+      fixture.claim('nodes', 'n-1', { partition: 't1' }),
+      fixture.claim('nodes', 'n-1', { partition: 't2' }, second),
     ])
     deepEqual(claims.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
     const owner = fixture.state.partitionOf('nodes', 'n-1')
     equal(second.partitionOf('nodes', 'n-1'), owner)
     // The one that has it may claim it again: a gateway that ended before the creation.
-    await second.claim('nodes', 'n-1', { partition: String(owner) })
+    await fixture.claim('nodes', 'n-1', { partition: String(owner) }, second)
     second.close()
   })
 

@@ -137,7 +137,7 @@ const gatewayMayImport: Record<string, readonly string[]> = {
   watch: ['routing', 'partition', 'request', 'kinds'],
   routing: ['partition', 'request', 'kinds'],
   partition: ['request', 'kinds'],
-  request: [],
+  request: ['kinds'],
   kinds: [],
 }
 

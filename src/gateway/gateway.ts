@@ -18,6 +18,7 @@ import {
   BodyMemory,
   type ClientRequest,
   type ClientResponse,
+  endWithCredential,
   forwardedHeaders,
   type GatewayUser,
   gatewayUser,
@@ -25,6 +26,8 @@ import {
   readBody,
   readNewObject,
   readTarget,
+  streamCheckEveryMs,
+  watchCheckEveryMs,
 } from './request/index.ts'
 import {
   findNode,
@@ -213,8 +216,9 @@ export class Gateway {
         const options = { again, namespace, createInstead, changesDefinition, timeoutMs }
         const forward = () => this.#forward(request, response, user, target.partition, signal, body, options)
         if (isLog) {
-          const close = this.#podStreams.open(user)
-          return await forward().finally(close)
+          atEnd(response, this.#podStreams.open(user))
+          this.#endWithCredential(request, response, user, streamCheckEveryMs)
+          return await forward()
         }
         const { partition, isOnlyPart = false } = target
         const connection = this.#connection(partition)
@@ -228,6 +232,7 @@ export class Gateway {
         if (isComparable && (isOnlyPart || forwarded.shouldShare(partition, pathname)))
           return await this.#merged.serve(request, response, { ...list, parts: [{ partition, excludedNamespaces: [] }], forward })
         const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
+        this.#endWithCredential(request, response, user, watchCheckEveryMs)
         if (isOnlyPart) endWhenMoved(response, partsNow)
         return await forward().finally(close)
       }
@@ -300,7 +305,15 @@ export class Gateway {
     return await awaitDefinition(answer, { missingIn, read, signal })
   }
 
-  /** Undefined of a read. */
+  /** The partition checks the rights of the user while a watch or log that was passed on is open. Breaks the connection when its credential is revoked. */
+  #endWithCredential(request: ClientRequest, response: ClientResponse, user: GatewayUser, everyMs: number): void {
+    const { authenticate, log } = this.#options
+    const end = () => response.destroy()
+    const onError = (error: unknown) => log('the credential of an open request cannot be checked', error)
+    atEnd(response, endWithCredential({ request, user, authenticate, everyMs, end, onError }))
+  }
+
+  /** @returns undefined if the request is a read. */
   async #readBody(request: ClientRequest, response: ClientResponse, user: GatewayUser): Promise<Uint8Array | undefined> {
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
     const body = this.#bodies.open(user.name)

@@ -13,10 +13,12 @@
  * | several partitions | creation/, list/, watch/ |
  * | decisions | routing/ |
  * | connections | partition/ |
- * | no dependencies | request/, kinds/ |
+ * | clients | request/ |
+ * | no dependencies | kinds/ |
  */
 
 export { mayUpgrade } from '../kubernetes/object/route.ts'
+export { Announcements, claimObjectName } from './creation/index.ts'
 export { Gateway } from './gateway.ts'
 export type { GatewayOptions } from './gateway-options.ts'
 export {
@@ -28,10 +30,12 @@ export {
   kindClassOf,
   type NameClaim,
   nameClaimResource,
+  ownedKinds,
   type Partition as PartitionObject,
   partitionResource,
   readServedKinds,
   relistFromAnnotation,
+  renewedAnnotation,
   systemNamespaces,
 } from './kinds/index.ts'
 export { Partition, type PartitionOptions, SeenVersion } from './partition/index.ts'
@@ -47,7 +51,6 @@ export {
   userHeaders,
 } from './request/index.ts'
 export {
-  Announcements,
   decideOwner,
   decideRoute,
   type GatewayMap,
@@ -58,7 +61,6 @@ export {
   type RouteTarget,
   type RoutingMap,
   RoutingState,
-  renewedAnnotation,
   roleOf,
   tenantLabel,
 } from './routing/index.ts'

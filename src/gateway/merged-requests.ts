@@ -4,7 +4,7 @@ import type { GatewayOptions } from './gateway-options.ts'
 import { tableOf } from './kinds/index.ts'
 import { availableParts, deleteMerged, partialParameter, partialWarning, readMergedList } from './list/index.ts'
 import { type Partition, sendAnswer } from './partition/index.ts'
-import { type ClientRequest, type ClientResponse, forwardedHeaders, type GatewayUser, jsonOf } from './request/index.ts'
+import { type ClientRequest, type ClientResponse, forwardedHeaders, type GatewayUser, isSameUser, jsonOf } from './request/index.ts'
 import {
   type KnownMap,
   listVersionOf,
@@ -129,5 +129,3 @@ function requireKept(query: URLSearchParams, relistFrom: number): void {
   const wanted = listVersionOf(query)
   if (wanted.kind === 'exact' && wanted.version < relistFrom) throw new StatusError('Expired', removedSince(wanted.version, relistFrom))
 }
-
-const isSameUser = (now: GatewayUser | undefined, { name, uid }: GatewayUser) => now !== undefined && now.name === name && now.uid === uid

@@ -3,10 +3,9 @@ import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { mayUpgrade, type ResourceRoute, readRoute } from '../kubernetes/object/route.ts'
 import { joinConnections, StreamLimiter } from '../kubernetes/util/index.ts'
 import type { Partition, UpgradeAnswer } from './partition/index.ts'
-import type { ClientRequest, GatewayUser } from './request/index.ts'
+import { type ClientRequest, endWithCredential, type GatewayUser, streamCheckEveryMs } from './request/index.ts'
 import { findNode, findRoute, type GatewayMap, type RoutedRequest, sendToOwner } from './routing/index.ts'
 
-const revalidateEveryMs = 10_000
 const keepAliveMs = 30_000
 /** What the two ends of a stream agree on. */
 const upgradeHeaders = [
@@ -82,7 +81,16 @@ export class PodStreams {
         if ('setKeepAlive' in each) (each as import('node:net').Socket).setKeepAlive(true, keepAliveMs).setNoDelay(true)
       client.write(`HTTP/1.1 101 Switching Protocols\r\n${headerLines(answer.headers, answerHeaders)}\r\n`)
       joinConnections({ socket: client, head }, { socket, head: first })
-      this.#endWithCredential(request, user, client, socket)
+      const { authenticate, log } = this.#options
+      const stopChecks = endWithCredential({
+        ...{ request, user, authenticate, everyMs: streamCheckEveryMs },
+        end() {
+          client.destroy()
+          socket.destroy()
+        },
+        onError: error => log('the credential of an open stream cannot be checked', error),
+      })
+      client.once('close', stopChecks)
     } catch (error) {
       if (!client.destroyed) sendStatus(client, error, internal => this.#options.log('a request to upgrade a connection failed', internal))
     }
@@ -110,22 +118,6 @@ export class PodStreams {
       namespace: route.namespace,
       nodeAddress: node => findNode(node, { map: options.map(), connection, user, signal }),
     })) as UpgradeAnswer
-  }
-
-  /** The partition checks the rights of the user while a stream is open; the credential is known to the gateway only. */
-  #endWithCredential(request: ClientRequest, user: GatewayUser, client: Duplex, partition: Duplex): void {
-    const timer = setInterval(() => {
-      this.#options.authenticate(request).then(
-        now => {
-          if (now?.name === user.name) return
-          client.destroy()
-          partition.destroy()
-        },
-        error => this.#options.log('the credential of an open stream cannot be checked', error),
-      )
-    }, revalidateEveryMs)
-    timer.unref()
-    client.once('close', () => clearInterval(timer))
   }
 }
 

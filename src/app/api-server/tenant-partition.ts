@@ -69,7 +69,7 @@ export function tenantMoves(objects: () => Objects | undefined): readonly (reado
   ]
 }
 
-/** Why no gateway may create the object: it must not be missing in lists of others (`gateway/announce-role.ts`), nor in a partition that is being removed. */
+/** Why no gateway may create the object: it must not be missing in lists of others (`gateway/creation/announce-role.ts`), nor in a partition that is being removed. */
 function unusableFor({ resource, partition }: Claim['spec'], objects: Objects | undefined): string | undefined {
   const target = objects?.newestObject(partitionsTable, undefined, partition) as PartitionObject | undefined
   if (!target || target.metadata.deletionTimestamp) return `partition ${quote(partition)} does not exist, or is being deleted`

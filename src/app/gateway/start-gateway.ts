@@ -7,6 +7,7 @@ import { homeGenerationOf, notEstablishedIn } from '../../controllers/replicatio
 import {
   Announcements,
   type ClientRequest,
+  claimObjectName,
   DiscoveredScopes,
   Gateway,
   type GatewayUser,
@@ -138,7 +139,7 @@ export async function startGateway({ configuration, listen, limits, log }: Gatew
     scopeOf: (group, plural) => scopes.scopeOf(group, plural),
     tenantsOf: (user, wanted) => usableTenants(user, wanted === undefined ? state.tenants() : [wanted], access),
     announceRole: (partition, role) => announcements.announce(partition, role),
-    claim: (table, name, owner) => state.claim(table, name, owner),
+    claim: (table, name, owner) => claimObjectName(table, name, owner, { client: homeClient, onClaim: claim => state.noteClaim(claim) }),
     lookUp: (table, name) => state.lookUp(table, name),
     refreshMap: (namespace, epoch) => state.refresh(namespace, epoch),
     definitionMissing: definition =>

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { claimName, nameClaimResource, renewedAnnotation, systemNamespaces, tenantLabel } from '../../gateway/index.ts'
+import { claimName, nameClaimResource, ownedKinds, renewedAnnotation, systemNamespaces, tenantLabel } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/controller/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
-import { ownedKinds } from './owned-kinds.ts'
 
 /**
  * Claims the names of the owned objects of a partition, which it may have had before it became one, or whose claims home has lost. A claim up to

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { nameClaimResource, partitionResource, systemNamespaces } from '../../gateway/index.ts'
+import { nameClaimResource, ownedKinds, partitionResource, systemNamespaces } from '../../gateway/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { setCondition } from '../../kubernetes/object/index.ts'
 import { AppStartError } from '../app-start-error.ts'
-import { ownedKinds } from './owned-kinds.ts'
 import { recordRemoval } from './record-removal.ts'
 
 export type RemovePartitionOptions = {

@@ -3,7 +3,7 @@ import { type Controller, controller } from '../../kubernetes/controller/index.t
 import { isReason, type Resource } from '../../kubernetes/object/index.ts'
 import { decideClaim } from './decide-claim.ts'
 
-/** The spec of a NameClaim (`gateway/kinds.ts`). */
+/** The spec of a NameClaim (`gateway/kinds/kinds.ts`). */
 type Claim = { spec: { resource: string; name: string; partition: string; tenant?: string } }
 
 export type ClaimsOptions = {

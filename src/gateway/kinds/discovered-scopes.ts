@@ -1,6 +1,6 @@
 import { type Client, type Clock, systemClock } from '../../kubernetes/client/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
-import { tableOf } from './kind-classes.ts'
+import { tableOf } from './owned-kinds.ts'
 import { readServedKinds } from './served-kinds.ts'
 
 export type Scope = 'Namespaced' | 'Cluster'

@@ -4,7 +4,7 @@
  */
 
 export { DiscoveredScopes } from './discovered-scopes.ts'
-export { clusterKindClasses, kindClassOf, leaseOwners, systemNamespaces, tableOf } from './kind-classes.ts'
+export { clusterKindClasses, kindClassOf, leaseOwners, systemNamespaces } from './kind-classes.ts'
 export {
   claimName,
   createWithinMs,
@@ -14,5 +14,7 @@ export {
   type Partition,
   partitionResource,
   relistFromAnnotation,
+  renewedAnnotation,
 } from './kinds.ts'
+export { ownedKinds, ownedResources, tableOf } from './owned-kinds.ts'
 export { readServedKinds } from './served-kinds.ts'

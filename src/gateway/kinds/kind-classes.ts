@@ -1,4 +1,5 @@
 import { systemNamespace, workersNamespace } from '../../api/index.ts'
+import { ownedKinds } from './owned-kinds.ts'
 
 /**
  * Where the objects of a cluster-scoped kind are:
@@ -22,17 +23,10 @@ export const clusterKindClasses: Readonly<Record<string, Exclude<KindClass, 'hom
   'ingressclasses.networking.k8s.io': 'replicated',
   // A kubelet may request tokens of Pods for the audiences that these name.
   'csidrivers.storage.k8s.io': 'replicated',
-  namespaces: 'owned',
-  nodes: 'owned',
-  persistentvolumes: 'owned',
-  'workers.oarlock.dev': 'owned',
+  ...Object.fromEntries([...ownedKinds.keys()].map(table => [table, 'owned'] as const)),
 }
 
 export const kindClassOf = (table: string): KindClass => clusterKindClasses[table] ?? 'home'
-
-/** `leases.coordination.k8s.io`, or `nodes` for the core group. */
-export const tableOf = ({ group, plural }: { readonly group: string; readonly plural: string }): string =>
-  group === '' ? plural : `${plural}.${group}`
 
 export const nodeLeaseNamespace = 'kube-node-lease'
 

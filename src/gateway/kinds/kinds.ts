@@ -15,7 +15,8 @@ export const partitionResource = defineResource({
       number: Type.Integer({
         minimum: 0,
         maximum: 63,
-        description: 'Part of every resource version that the server assigns (oarlock serve --partition-number): no two may have the same.',
+        description:
+          'Part of every resource version that the server assigns (in the file of oarlock serve --partition): no two may have the same.',
       }),
       server: Type.Optional(
         Type.String({
@@ -97,3 +98,6 @@ export type NameClaim = ObjectOf<typeof nameClaimResource>
 export const gatewayKinds: readonly CustomResource<unknown>[] = [partitionResource, nameClaimResource]
 
 export const claimName = (resource: string, name: string): string => `${name}.${resource}`
+
+/** Of a NameClaim; its value is different with each renewal. */
+export const renewedAnnotation = 'oarlock.dev/renewed'

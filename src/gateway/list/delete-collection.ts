@@ -1,5 +1,6 @@
 import type { TransportStreamResponse } from '../../kubernetes/client/transport.ts'
 import { badRequest, isJsonObject, type Status, StatusError } from '../../kubernetes/object/index.ts'
+import { discardBody } from '../partition/index.ts'
 import { partQuery } from '../routing/index.ts'
 import { mergeLists, withMetadata } from './merge-lists.ts'
 import type { MergedListOptions } from './merged-list.ts'
@@ -20,17 +21,22 @@ export async function deleteMerged(
   await options.areAllParts()
   // A partition answers when its part is deleted. What it has deleted is read when all have answered.
   const answers: TransportStreamResponse[] = []
-  for (const part of parts) {
-    const fail = (error: StatusError) => stopped(error, part.partition, parts.slice(0, answers.length))
-    const request = { method: 'DELETE', path: `${path}?${partQuery(query, part, table)}`, user, headers, body, signal }
-    const answer = await part.connection.stream(request).catch(error => {
-      throw error instanceof StatusError ? fail(error) : error
-    })
-    if (answer.status >= 300) {
-      if (answers.length === 0) return answer
-      throw fail(StatusError.fromStatus(await readStatus(answer)))
+  try {
+    for (const part of parts) {
+      const fail = (error: StatusError) => stopped(error, part.partition, parts.slice(0, answers.length))
+      const request = { method: 'DELETE', path: `${path}?${partQuery(query, part, table)}`, user, headers, body, signal }
+      const answer = await part.connection.stream(request).catch(error => {
+        throw error instanceof StatusError ? fail(error) : error
+      })
+      if (answer.status >= 300) {
+        if (answers.length === 0) return answer
+        throw fail(StatusError.fromStatus(await readStatus(answer)))
+      }
+      answers.push(answer)
     }
-    answers.push(answer)
+  } catch (error) {
+    for (const answer of answers) discardBody(answer.body)
+    throw error
   }
   const version = Math.max(...answers.map(({ headers: { 'x-oarlock-version': text } }) => Number(text ?? 0)))
   const headOf = (head: string) => withMetadata(head, metadata => ({ ...metadata, resourceVersion: String(version) }))

@@ -1,5 +1,6 @@
 import { badRequest, isJsonObject, StatusError } from '../../kubernetes/object/index.ts'
 import { parseUntrustedYaml, randomName } from '../../kubernetes/util/index.ts'
+import { ownedResources } from '../kinds/index.ts'
 
 /** What the gateway reads of a new object: its name and labels decide where it goes, and for an Event the object that it is about. */
 export type NewObject = {
@@ -32,15 +33,11 @@ export function readNewObject(body: Uint8Array, contentType: string): NewObject 
   }
 }
 
-const aboutTables: Readonly<Record<string, string>> = {
-  Node: 'nodes',
-  Worker: 'workers.oarlock.dev',
-  PersistentVolume: 'persistentvolumes',
-}
+const tablesByKind = new Map([...ownedResources].map(([table, { kind }]) => [kind, table]))
 
 /** What an Event is about, if that is an owned object: its table and name. The table of any other kind is empty. */
 export function aboutOf(object: NewObject | undefined): { readonly table: string; readonly name: string } | undefined {
-  return object?.about && { table: aboutTables[object.about.kind] ?? '', name: object.about.name }
+  return object?.about && { table: tablesByKind.get(object.about.kind) ?? '', name: object.about.name }
 }
 
 /** A new object with its name: that of the path or of the object, or a generated one, which the body then has too. Empty if it has none of these. */

@@ -1,6 +1,6 @@
 import { labels as ownLabels, systemNamespace } from '../../api/index.ts'
 import { notFound, StatusError } from '../../kubernetes/object/index.ts'
-import { kindClassOf, leaseOwners, systemNamespaces, tableOf } from '../kinds/index.ts'
+import { kindClassOf, leaseOwners, ownedResources, systemNamespaces, tableOf } from '../kinds/index.ts'
 import { mayMatchField, type Selection, selectsWorkerLeases } from './selected-parts.ts'
 
 export type PartitionRole = 'Tenants' | 'Resources'
@@ -54,7 +54,7 @@ export type RouteTarget =
   | { readonly kind: 'claimed'; readonly table: string }
 
 const eventTables: ReadonlySet<string> = new Set(['events', 'events.events.k8s.io'])
-const resourceTables: readonly string[] = ['nodes', 'workers.oarlock.dev', 'persistentvolumes']
+const resourceTables: readonly string[] = [...ownedResources.keys()]
 const collectionVerbs: ReadonlySet<string> = new Set<RoutedRequest['verb']>(['list', 'watch', 'deletecollection'])
 const leaseTable = 'leases.coordination.k8s.io'
 

@@ -4,7 +4,6 @@
  * A map may be old: `send-to-owner.ts` reads it again when a partition rejects what it does not own, and `current-map.ts` before a list is complete.
  */
 
-export { Announcements } from './announce-role.ts'
 export { type KnownMap, reachEpoch, removedSince, requireCurrentMap } from './current-map.ts'
 export {
   decideOwner,
@@ -28,5 +27,5 @@ export { partsKey, partsText } from './merged-parts.ts'
 export { listVersionOf, partQuery } from './part-query.ts'
 export { isReview, isUserReview, partitionOfReview, reviewedNamespace } from './read-review.ts'
 export { verbOf } from './request-verb.ts'
-export { RoutingState, renewedAnnotation } from './routing-state.ts'
+export { RoutingState } from './routing-state.ts'
 export { findNode, misdirected, sendToOwner } from './send-to-owner.ts'

@@ -1,21 +1,17 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tenantResource, workerPoolResource } from '../../api/index.ts'
 import { type Client, listWatch } from '../../kubernetes/client/index.ts'
-import { alreadyExists, isConditionTrue, isReason, type KubeObject, type Resource, StatusError } from '../../kubernetes/object/index.ts'
+import { isConditionTrue, type KubeObject, type Resource, StatusError } from '../../kubernetes/object/index.ts'
 import { claimName, type NameClaim, nameClaimResource, type Partition, partitionResource, relistFromAnnotation } from '../kinds/index.ts'
 import { ClaimIndex } from './claim-index.ts'
-import { type ObjectOwner, partitionLabel } from './decide-route.ts'
+import { partitionLabel } from './decide-route.ts'
 import type { GatewayMap } from './gateway-map.ts'
 
 type Labeled = KubeObject<unknown>
 
 const lookUpTimeoutMs = 5_000
-const claimAttempts = 3
 const epochPatienceMs = 2_000
 const epochCheckMs = 20
-/** Of a NameClaim; its value is different with each renewal. */
-export const renewedAnnotation = 'oarlock.dev/renewed'
 
 /** The objects of home from which the map follows, kept up to date by watches. With home down the last state stays valid. */
 export class RoutingState implements GatewayMap {
@@ -134,60 +130,9 @@ export class RoutingState implements GatewayMap {
     this.#abort.abort()
   }
 
-  /**
-   * Claims the name for the partition: a conditional creation at home, so that of two gateways one succeeds. A claim that the partition has already is
-   * renewed: its new resource version keeps it from being removed while the object is created.
-   * @returns the resource version of the claim.
-   * @throws {StatusError} AlreadyExists if another partition has the name, ServiceUnavailable if home does not answer.
-   */
-  async claim(table: string, name: string, owner: ObjectOwner): Promise<number> {
-    try {
-      for (let attempt = 0; attempt < claimAttempts; attempt++) {
-        const claim = await this.#createOrRenew(table, name, owner)
-        if (!claim) continue
-        this.#claims.set(claim)
-        // A gateway that ended after its claim, and before the creation: the object decides.
-        if (claim.spec.partition === owner.partition) return Number(claim.metadata.resourceVersion)
-        const { message, details } = alreadyExists({ group: '', plural: table }, name)
-        const why = `in another partition than that of this object, or existed there until a minute ago`
-        throw new StatusError('AlreadyExists', `${message} ${why}`, { details })
-      }
-      throw new Error('it changes all the time')
-    } catch (error) {
-      if (isReason(error, 'AlreadyExists')) throw error
-      // Such as a Namespace whose Tenant has moved a moment ago.
-      if (isReason(error, 'Forbidden')) {
-        const why = `the name of ${table} ${JSON.stringify(name)} cannot be claimed: ${error.message}`
-        throw new StatusError('ServiceUnavailable', why, { cause: error, details: { retryAfterSeconds: 1 } })
-      }
-      throw new StatusError(
-        'ServiceUnavailable',
-        `the name of ${table} ${JSON.stringify(name)} cannot be claimed, because home does not answer: ${(error as Error).message}`,
-        { cause: error },
-      )
-    }
-  }
-
-  /** The new or renewed claim, or that of another partition; undefined if it was removed meanwhile. */
-  async #createOrRenew(table: string, name: string, { partition, tenant }: ObjectOwner): Promise<NameClaim | undefined> {
-    const claims = this.#client.resource(nameClaimResource)
-    const key = claimName(table, name)
-    const spec = { resource: table, name, partition, ...(tenant && { tenant }) }
-    try {
-      return await claims.create({ metadata: { name: key }, spec })
-    } catch (error) {
-      if (!isReason(error, 'AlreadyExists')) throw error
-    }
-    const existing = await claims.getOrUndefined(key)
-    if (existing?.spec.partition !== partition) return existing
-    const metadata = { uid: existing.metadata.uid, annotations: { [renewedAnnotation]: randomUUID() } }
-    try {
-      return await claims.patch(key, { metadata, ...(tenant && { spec: { tenant } }) }, { type: 'merge' })
-    } catch (error) {
-      // Another one has the name by now.
-      if (isReason(error, 'NotFound', 'Conflict')) return undefined
-      throw error
-    }
+  /** A claim that this gateway has made or read: the watch of claims comes later. */
+  noteClaim(claim: NameClaim): void {
+    this.#claims.set(claim)
   }
 
   /** Reads one claim from home: it may have been made through another gateway a moment ago. @throws {StatusError} ServiceUnavailable. */

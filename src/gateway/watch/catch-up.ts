@@ -11,7 +11,7 @@ export type CatchUpOptions = {
   readonly headers: Readonly<Record<string, string>>
   /** The version that the client has; undefined: it has nothing. */
   readonly from: number | undefined
-  readonly maxBufferedBytes: number
+  maxBufferedBytes(): number
   readonly signal: AbortSignal
   /** `WatchPlan.isCurrentAt` */
   isCurrentAt(epoch: number): boolean | Promise<boolean>

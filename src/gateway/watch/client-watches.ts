@@ -43,9 +43,9 @@ export const classOf = (table: string, isNamespaced: boolean): string => (isName
 type UpstreamWatch = { readonly partition: string; readonly kindClass: string }
 
 const defaultBufferBytes = 16 * 1024 * 1024
-/** Of all watches that clients do not read, and of one however many there are. */
-const maxAllUnsentBytes = 256 * 1024 * 1024
-const minUnsentBytes = 64 * 1024
+/** Of all watches that clients do not read, and of all that wait for a partition; and of one however many there are. */
+const maxAllBytes = 256 * 1024 * 1024
+const minBytes = 64 * 1024
 /** Each has a connection to every partition meanwhile. A client that reads slowly holds no other. */
 const catchUpsAtATime = 64
 const catchUpHeldMs = 1_000
@@ -67,14 +67,14 @@ export class ClientWatches {
     this.#options = options
     this.#maxBufferedBytes = maxBufferedBytes
     this.#shared = new SharedWatches({
-      ...{ ...shared, user: gatewayUser, maxBufferedBytes, log },
+      ...{ ...shared, user: gatewayUser, maxBufferedBytes: this.#maxWaitingBytes, log },
       ...(reconnected && { reconnected }),
       ...(passed && { passed }),
     })
   }
 
   get sharedCount(): number {
-    return [...this.#shared].length
+    return this.#shared.size
   }
 
   get ringBytes(): number {
@@ -87,6 +87,12 @@ export class ClientWatches {
     let shared = 0
     for (const { watch } of this.#shared) shared += watch.clients
     return { shared, alone: this.#alone.size, forwarded: this.forwarded.size }
+  }
+
+  readonly #maxWaitingBytes = () => this.#shareOf(this.sharedCount + this.#alone.size)
+
+  #shareOf(watches: number): number {
+    return Math.min(this.#maxBufferedBytes, Math.max(minBytes, maxAllBytes / watches))
   }
 
   /** The watches that are open in partitions for them. */
@@ -108,8 +114,8 @@ export class ClientWatches {
       await serveWatch(response, {
         ...this.#options,
         ...request,
-        ...{ plan, shared: this.#shared, rights: this.#rights, catchUps: this.#catchUps, maxBufferedBytes: this.#maxBufferedBytes },
-        maxUnsentBytes: () => Math.min(this.#maxBufferedBytes, Math.max(minUnsentBytes, maxAllUnsentBytes / this.#open)),
+        ...{ plan, shared: this.#shared, rights: this.#rights, catchUps: this.#catchUps, maxBufferedBytes: this.#maxWaitingBytes },
+        maxUnsentBytes: () => this.#shareOf(this.#open),
         openedAlone: () => {
           this.#alone.add(plan)
           return () => this.#alone.delete(plan)

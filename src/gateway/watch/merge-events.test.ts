@@ -2,7 +2,7 @@ import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import { EventMerge, type ProgressRequest, type SourceEvent } from './merge-events.ts'
 
-const limits = { maxBufferedBytes: 1_000 }
+const limits = { maxBufferedBytes: () => 1_000 }
 const event = (revision: number, bytes = 1): SourceEvent => ({ revision, line: new Uint8Array(bytes) })
 const revisions = (events: readonly SourceEvent[]) => events.map(({ revision }) => revision)
 

@@ -14,7 +14,7 @@ export type MergedEvent = SourceEvent & { readonly source: string }
 
 export type MergeLimits = {
   /** Of waiting events, over all sources. More end the watch: its client resumes from the last event that it got. */
-  readonly maxBufferedBytes: number
+  maxBufferedBytes(): number
 }
 
 /** What a source must be asked: it reports that everything up to this revision was sent, with a bookmark. */
@@ -67,7 +67,7 @@ export class EventMerge {
   }
 
   get isTooLarge(): boolean {
-    return this.#bufferedBytes > this.#limits.maxBufferedBytes
+    return this.#bufferedBytes > this.#limits.maxBufferedBytes()
   }
 
   /** From where the watch of a source continues after its connection broke. */

@@ -48,7 +48,7 @@ export function simulateMerge(seed: number): number {
   const random = (below: number) => Math.floor(draw() * below)
   const names = ['a', 'b', 'c', 'd'].slice(0, 1 + random(4))
   const partitions = new Map(names.map((name, number) => [name, new Partition(number, random(2_000) - 1_000)]))
-  const merge = new EventMerge(names, 0, { maxBufferedBytes: 1e9 })
+  const merge = new EventMerge(names, 0, { maxBufferedBytes: () => 1e9 })
   const received: number[] = []
   const settle = () => {
     for (const { revision } of merge.take()) received.push(revision)

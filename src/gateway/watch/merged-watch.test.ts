@@ -46,7 +46,7 @@ async function run(partitions: ScriptedPartition[], count: number): Promise<{ li
     isCurrentAt: () => true,
     parts: partitions.map(partition => ({ partition: partition as unknown as Partition, pathFrom: from => `/watch?from=${from}` })),
     user: { name: 'ada', groups: [] },
-    ...{ headers: {}, from: 10, marksInitialEnd: false, wantsBookmarks: false, maxBufferedBytes: 1_000, log: () => {} },
+    ...{ headers: {}, from: 10, marksInitialEnd: false, wantsBookmarks: false, maxBufferedBytes: () => 1_000, log: () => {} },
     write(some) {
       for (const line of some) lines.push(Buffer.from(line).toString().trim())
       if (lines.length >= count) done.resolve()

@@ -21,7 +21,7 @@ export type MergedWatchOptions = {
   /** Whether the existing objects end with the bookmark that WatchList clients wait for. */
   readonly marksInitialEnd: boolean
   readonly wantsBookmarks: boolean
-  readonly maxBufferedBytes: number
+  maxBufferedBytes(): number
   /** Where lines go. Returns false when the client reads too slowly. */
   write(lines: readonly Uint8Array[]): boolean
   /** Where events go, instead of their lines. */

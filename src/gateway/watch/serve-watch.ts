@@ -1,6 +1,6 @@
 import type { TransportStreamResponse } from '../../kubernetes/client/transport.ts'
 import { isKnownVersion } from '../partition/index.ts'
-import { type ClientResponse, closed, type GatewayUser, type Slots } from '../request/index.ts'
+import { type ClientResponse, closed, type GatewayUser, type Slots, watchCheckEveryMs } from '../request/index.ts'
 import { removedSince } from '../routing/index.ts'
 import { bookmarkLine, expiredLine, movedLine } from './bookmark-line.ts'
 import { CatchUp } from './catch-up.ts'
@@ -29,7 +29,7 @@ export type ServeWatchOptions = {
   /** Whether the credential of the request is still valid. */
   reauthenticate(): Promise<boolean>
   /** Of events that wait for a partition. */
-  readonly maxBufferedBytes: number
+  maxBufferedBytes(): number
   /** Of what the client has not read. */
   readonly maxUnsentBytes: () => number
   /** Sends a response of a partition that is no watch. */
@@ -43,7 +43,6 @@ export type ServeWatchOptions = {
 }
 
 const maxRounds = 10
-const credentialCheckEveryMs = 60_000
 const mapCheckEveryMs = 1_000
 
 /**
@@ -173,7 +172,7 @@ function join(client: WatchResponse, watch: SharedWatch, catchUp: CatchUp, optio
 function allowedTo({ plan, user, rights, reauthenticate }: ServeWatchOptions): () => Promise<boolean> {
   let reauthenticatedMs = performance.now()
   return async () => {
-    if (performance.now() - reauthenticatedMs > credentialCheckEveryMs) {
+    if (performance.now() - reauthenticatedMs > watchCheckEveryMs) {
       reauthenticatedMs = performance.now()
       if (!(await reauthenticate())) return false
     }
@@ -202,13 +201,13 @@ async function watchAlone(client: WatchResponse, options: ServeWatchOptions, fro
   }
   client.begin()
   const closed = options.openedAlone()
-  let reauthenticateAtMs = performance.now() + credentialCheckEveryMs
+  let reauthenticateAtMs = performance.now() + watchCheckEveryMs
   const timer = setInterval(async () => {
     if (!plan.isCurrent()) {
       client.write([movedLine])
       client.end(false)
     } else if (performance.now() > reauthenticateAtMs) {
-      reauthenticateAtMs = performance.now() + credentialCheckEveryMs
+      reauthenticateAtMs = performance.now() + watchCheckEveryMs
       if (!(await options.reauthenticate().catch(() => true))) client.end(false)
     }
   }, mapCheckEveryMs).unref()

@@ -128,7 +128,7 @@ export function simulateSharedWatch(seed: number): { readonly joins: number; rea
   const random = (below: number) => Math.floor(draw() * below)
   const names = ['a', 'b', 'c', 'd'].slice(0, 1 + random(4))
   const partitions = new Map(names.map((name, number) => [name, new Partition(number, random(2_000) - 1_000)]))
-  const merge = new EventMerge(names, 0, { maxBufferedBytes: 1e9 })
+  const merge = new EventMerge(names, 0, { maxBufferedBytes: () => 1e9 })
   const log = new SharedLog(0, { maxEvents, maxBytes: 1e9 })
   const clients: Client[] = []
   const settle = () => {

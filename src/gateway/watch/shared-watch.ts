@@ -25,7 +25,7 @@ export type SharedWatchOptions = {
   /** A version that every partition has reached. */
   readonly from: number
   readonly ring: RingLimits
-  readonly maxBufferedBytes: number
+  maxBufferedBytes(): number
   /** How often the rights of each client are checked. */
   readonly checkEveryMs: number
   /** How long the watch stays open without a client. */

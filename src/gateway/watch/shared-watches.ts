@@ -9,7 +9,7 @@ export type SharedWatchesOptions = {
   readonly ring?: Partial<RingLimits> | undefined
   /** The clients of more collections have a watch each. Default 256. */
   readonly maxWatches?: number | undefined
-  readonly maxBufferedBytes: number
+  maxBufferedBytes(): number
   /** Default 15,000: as a partition checks the watches of its own users. */
   readonly checkEveryMs?: number | undefined
   /** Default 60,000. */
@@ -28,6 +28,10 @@ export class SharedWatches {
 
   constructor(options: SharedWatchesOptions) {
     this.#options = options
+  }
+
+  get size(): number {
+    return this.#watches.size
   }
 
   /** Those that are open, with what they watch. */

@@ -7,11 +7,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { tenantResource, workerPoolResource } from '../../../src/api/index.ts'
 import {
+  claimObjectName,
   DiscoveredScopes,
   Gateway,
   type GatewayOptions,
   gatewayKinds,
   mayUpgrade,
+  type ObjectOwner,
   Partition,
   type PartitionRole,
   partitionResource,
@@ -50,6 +52,8 @@ export class GatewayFixture implements AsyncDisposable {
     this.mapEpochs.set(partition, epoch)
     this.servers.get(partition)?.mapChanged?.()
   }
+  /** Users whose credentials are not valid any more. */
+  readonly revoked = new Set<string>()
   readonly logs: string[] = []
   /** How often the gateway has read its map again. */
   refreshes = 0
@@ -107,6 +111,11 @@ export class GatewayFixture implements AsyncDisposable {
     await home.resource(partitionResource).create({ metadata: { name }, spec: { number, server, caCertificate, roles: ['Tenants'] } })
     await home.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': name } }, spec: {} })
     await eventually(() => this.state.partitions.has(name) && this.state.partitionOfTenant(name) === name, 'the partition to be known')
+  }
+
+  /** Claims a name as a gateway with this view of home does. */
+  async claim(table: string, name: string, owner: ObjectOwner, state = this.state): Promise<number> {
+    return await claimObjectName(table, name, owner, { client: await this.direct(state.home), onClaim: claim => state.noteClaim(claim) })
   }
 
   /** The gateway uses another address of a partition. */
@@ -200,7 +209,7 @@ export class GatewayFixture implements AsyncDisposable {
       authenticate: async ({ headers }) => {
         // `Bearer ann+ops+dev` is the user ann with the groups ops and dev.
         const [name, ...groups] = (headers.authorization?.replace(/^Bearer /, '') ?? '').split('+')
-        return name ? { name, groups: name === 'admin' ? ['system:masters'] : groups } : undefined
+        return name && !this.revoked.has(name) ? { name, groups: name === 'admin' ? ['system:masters'] : groups } : undefined
       },
       map: () => map,
       partitionsEpoch: () => state.partitionsEpoch,
@@ -209,7 +218,7 @@ export class GatewayFixture implements AsyncDisposable {
       scopeOf: (group, plural) => scopes.scopeOf(group, plural),
       tenantsOf: async () => [...state.tenants()].map(String),
       announceRole: async () => {},
-      claim: (table, name, owner) => state.claim(table, name, owner),
+      claim: (table, name, owner) => claimObjectName(table, name, owner, { client: homeClient, onClaim: claim => state.noteClaim(claim) }),
       lookUp: (table, name) => state.lookUp(table, name),
       refreshMap: async (namespace, epoch) => {
         this.refreshes++

@@ -546,7 +546,7 @@ class MapSimulation {
     const merge = new EventMerge(
       parts.map(({ partition }) => partition),
       from,
-      { maxBufferedBytes: Number.POSITIVE_INFINITY },
+      { maxBufferedBytes: () => Number.POSITIVE_INFINITY },
     )
     const ended = Promise.withResolvers<'expired' | 'broken'>()
     let isOpen = true

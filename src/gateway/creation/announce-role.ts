@@ -4,7 +4,7 @@ import { isReason, type KubeObject, StatusError } from '../../kubernetes/object/
 import { type Partition as PartitionObject, partitionResource } from '../kinds/index.ts'
 import type { Partition } from '../partition/index.ts'
 import { gatewayUser } from '../request/index.ts'
-import type { PartitionRole } from './decide-route.ts'
+import type { PartitionRole } from '../routing/index.ts'
 
 export type AnnounceOptions = {
   readonly home: string
