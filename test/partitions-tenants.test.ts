@@ -5,7 +5,7 @@ import type { Installation } from '../examples/partitions/installation.ts'
 import { tenantResource } from '../src/api/index.ts'
 import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
 import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
-import { findCondition } from '../src/kubernetes/object/index.ts'
+import { findCondition, isReason } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { PartitionsFixture } from './support/partitions-fixture.ts'
 
@@ -50,6 +50,19 @@ describe('a Tenant and its Namespaces', { timeout: 180_000 }, () => {
     const name = 'movable'
     await client.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': 't1' } }, spec: {} })
     await labelTenant(name, 't2')
+    const namespace = { metadata: { name, labels: { 'oarlock.dev/tenant': name } } }
+    // The gateway may not know of the move yet: home rejects its claim.
+    const create = () => client.resource(namespaceResource).create(namespace)
+    await eventually(
+      () => create().catch(error => (isReason(error, 'ServiceUnavailable') ? undefined : Promise.reject(error))),
+      'the namespace',
+    )
+    const t2 = await createClient({ kubeconfig: installation.partitionKubeconfig('t2') })
+    try {
+      equal((await t2.resource(namespaceResource).get(name)).metadata.labels?.['oarlock.dev/tenant'], name)
+    } finally {
+      await t2.close()
+    }
   })
 
   test('a Tenant does not move while a Namespace is created for it, and a claim for its former partition is rejected', async () => {
