@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { TransportStreamResponse } from '../kubernetes/client/transport.ts'
 import { isReason, StatusError } from '../kubernetes/object/index.ts'
-import { readBoolean, readRoute } from '../kubernetes/object/route.ts'
+import { type ResourceRoute, readBoolean, readRoute } from '../kubernetes/object/route.ts'
 import { mediaType } from '../kubernetes/util/index.ts'
 import { awaitDefinition, type CreateOwnedOptions, createdTooLate, createOwned, mustNotCreate } from './creation/index.ts'
 import { GatewayMetrics, type RequestTrack } from './gateway-metrics.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { systemNamespaces, tableOf } from './kinds/index.ts'
-import { MergedRequests } from './merged-requests.ts'
+import { type MergedRequest, MergedRequests } from './merged-requests.ts'
 import { discardBody, HomeOrCopy, type Partition, sendAnswer, sendStatus } from './partition/index.ts'
 import { PodStreams } from './pod-streams.ts'
 import {
@@ -53,6 +53,16 @@ const definitionTable = 'customresourcedefinitions.apiextensions.k8s.io'
 /** Backups and keys: those of home would pass for those of all partitions. */
 const isOfOneServer = (pathname: string) => /^\/(backup|encryption)(\/|$)/.test(pathname)
 
+/** A request of a user, and its response. */
+type Exchange = {
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  readonly user: GatewayUser
+  /** Aborted when the client has left. */
+  readonly signal: AbortSignal
+  readonly track: RequestTrack
+}
+
 /** How a request for one partition differs from one that is passed on and nothing else. */
 type ForwardOptions = {
   /** Where to send it when the partition does not have it. */
@@ -66,6 +76,11 @@ type ForwardOptions = {
   /** As `PartitionRequest.timeoutMs`. */
   timeoutMs?: number | undefined
 }
+
+/** What a list, a watch or a deletion of a collection is about, apart from its parts. */
+type RequestedList = Omit<MergedRequest, 'parts' | 'forward'>
+
+type RequestedResource = { readonly pathname: string; readonly searchParams: URLSearchParams; readonly resource: ResourceRoute }
 
 /** Serves the Kubernetes API of all partitions: authenticates, decides where a request belongs, and passes it on or merges the answers. */
 export class Gateway {
@@ -123,7 +138,7 @@ export class Gateway {
     try {
       const user = await this.#options.authenticate(request)
       if (!user) return await this.#serveAnonymous(request, response, abort.signal)
-      await this.#route(request, response, user, abort.signal, track)
+      await this.#route({ request, response, user, signal: abort.signal, track })
     } catch (error) {
       if (abort.signal.aborted) return
       if (response.headersSent) response.destroy()
@@ -143,47 +158,43 @@ export class Gateway {
     await this.#podStreams.upgrade(request, socket, head)
   }
 
-  async #route(
-    request: ClientRequest,
-    response: ClientResponse,
-    user: GatewayUser,
-    signal: AbortSignal,
-    track: RequestTrack,
-  ): Promise<void> {
-    const { pathname, searchParams } = readTarget(request.url)
-    const map = this.#options.map()
+  async #route(exchange: Exchange): Promise<void> {
+    const { pathname, searchParams } = readTarget(exchange.request.url)
     const resource = readRoute(pathname)
-    // Discovery, OpenAPI and the version are those of home.
-    if (resource.type === 'path') {
-      if (isOfOneServer(pathname))
-        throw new StatusError('NotFound', `${pathname} is served by each partition for itself: use the kubeconfig of the partition`)
-      atEnd(response, this.#limits.admitUser(user, false))
-      const body = await this.#readBody(request, response, user)
-      const isRead = request.method === 'GET' || request.method === 'HEAD'
-      if (isRead) return await this.#askHomeOrCopy(request, response, user, signal, track)
-      track.partition = map.home
-      return await this.#forward(request, response, user, map.home, signal, body)
-    }
+    if (resource.type === 'path') await this.#servePath(exchange, pathname)
+    else await this.#serveResource(exchange, { pathname, searchParams, resource })
+  }
+
+  /** Discovery, OpenAPI and the version are those of home. */
+  async #servePath(exchange: Exchange, pathname: string): Promise<void> {
+    const { request, response, user, track } = exchange
+    if (isOfOneServer(pathname))
+      throw new StatusError('NotFound', `${pathname} is served by each partition for itself: use the kubeconfig of the partition`)
+    atEnd(response, this.#limits.admitUser(user, false))
+    const body = await this.#readBody(exchange)
+    if (request.method === 'GET' || request.method === 'HEAD') return await this.#askHomeOrCopy(exchange)
+    track.partition = this.#options.map().home
+    await this.#forward(exchange, track.partition, body)
+  }
+
+  async #serveResource(exchange: Exchange, { pathname, searchParams, resource }: RequestedResource): Promise<void> {
+    const { request, response, user, signal, track } = exchange
+    const map = this.#options.map()
     const { namespace, name } = resource
     const scope = namespace === '' ? await this.#options.scopeOf(resource.group, resource.plural) : 'Namespaced'
     const verb = verbOf(request.method, name, searchParams)
     track.verb = verb
     const isWatch = verb === 'watch'
     atEnd(response, this.#limits.admitUser(user, isWatch))
-    const body = await this.#readBody(request, response, user)
+    const body = await this.#readBody(exchange)
     const tenant = map.tenantOf(namespace)
     if (tenant !== undefined) atEnd(response, this.#limits.admitTenant(user, tenant, isWatch))
-    if (scope === undefined && (verb === 'list' || verb === 'watch'))
-      return await this.#rejectUnknown(request, response, user, map.home, signal)
+    if (scope === undefined && (verb === 'list' || verb === 'watch')) return await this.#rejectUnknown(exchange, map.home)
     const table = tableOf(resource)
     const contentType = mediaType(request.headers['content-type'])
+    if (verb === 'create' && namespace === '' && isReview(table) && body)
+      return await this.#serveReview(exchange, { table, body, contentType })
     const isApply = verb === 'patch' && contentType.includes('apply-patch')
-    if (verb === 'create' && namespace === '' && isReview(table) && body) {
-      track.partition = await partitionOfReview(reviewedNamespace(table, body, contentType), this.#options)
-      if (track.partition === map.home && isUserReview(table))
-        return await this.#askHomeOrCopy(request, response, user, signal, track, body)
-      return await this.#forward(request, response, user, track.partition, signal, body)
-    }
     const mayCreate = resource.subresource === '' && (verb === 'create' || isApply) && mayDecide(table, namespace)
     const object = mayCreate && body ? readNewObject(body, contentType) : undefined
     const selection = { labelSelector: searchParams.get('labelSelector') ?? '', fieldSelector: searchParams.get('fieldSelector') ?? '' }
@@ -193,64 +204,82 @@ export class Gateway {
     const isNew = isApply && object !== undefined && isUnclaimed(routed, table, map)
     const find = async (): Promise<RouteTarget> => await findRoute(routed, this.#options)
     const target = isNew ? ({ kind: 'claimed', table } as const) : await find()
-    const createIn = async (table: string) =>
+    const create = async (table: string) =>
       await sendAnswer(await createOwned(request, { table, name, object, body, user, map, signal }, this.#owned), response)
-    track.partition = target.kind === 'one' ? target.partition : target.kind === 'merged' ? 'merged' : ''
     const partsNow = () => partsOf(routed, this.#options.map())
-    const list = { user, resource, verb, scope, partsNow, searchParams, pathname, body, signal }
+    const list: RequestedList = { user, resource, verb, scope, partsNow, searchParams, pathname, body, signal }
+    track.partition = target.kind === 'one' ? target.partition : target.kind === 'merged' ? 'merged' : ''
     switch (target.kind) {
       case 'one': {
-        const again = async (epoch: number) => {
-          this.#metrics?.misdirected(target.partition)
-          await this.#options.refreshMap(namespace, epoch)
-          const next = await find()
-          return next.kind === 'one' ? next.partition : undefined
-        }
         const isOwned = namespace === '' && !systemNamespaces.includes(name)
-        const createInstead = isApply && object && isOwned ? () => createIn(table) : undefined
-        const isChange = verb === 'update' || verb === 'patch'
-        const changesDefinition = table === definitionTable && isChange && !searchParams.has('dryRun')
-        const isLog = resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log'
-        // The head of a log that is followed comes with its first line.
-        const timeoutMs = isLog && readBoolean(searchParams, 'follow') ? 0 : undefined
-        const options = { again, namespace, createInstead, changesDefinition, timeoutMs }
-        const forward = () => this.#forward(request, response, user, target.partition, signal, body, options)
-        if (isLog) {
-          atEnd(response, this.#podStreams.open(user))
-          this.#endWithCredential(request, response, user, streamCheckEveryMs)
-          return await forward()
-        }
-        const { partition, isOnlyPart = false } = target
-        const connection = this.#connection(partition)
-        if ((verb === 'list' || verb === 'deletecollection') && isOnlyPart && (await isMergeable(connection, user, signal))) {
-          await this.#merged.requireOnlyPart(partition, list)
-        }
-        if (verb !== 'watch' || name !== '') return await forward()
-        const { forwarded } = this.#watches
-        const isComparable = isOnlyPart ? await isMergeable(connection, user, signal) : connection.isComparable
-        // Another partition may become a part of it, with which a watch that is forwarded would not be complete.
-        if (isComparable && (isOnlyPart || forwarded.shouldShare(partition, pathname)))
-          return await this.#merged.serve(request, response, { ...list, parts: [{ partition, excludedNamespaces: [] }], forward })
-        const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
-        this.#endWithCredential(request, response, user, watchCheckEveryMs)
-        if (isOnlyPart) endWhenMoved(response, partsNow)
-        return await forward().finally(close)
+        const createInstead = isApply && object && isOwned ? () => create(table) : undefined
+        return await this.#serveOne(exchange, target, { list, find, createInstead })
       }
       case 'merged':
         return await this.#merged.serve(request, response, { ...list, parts: target.parts })
       case 'claimed':
-        return await createIn(target.table)
+        return await create(target.table)
     }
   }
 
-  async #askHomeOrCopy(
-    request: ClientRequest,
-    response: ClientResponse,
-    user: GatewayUser,
-    signal: AbortSignal,
-    track: RequestTrack,
-    body?: Uint8Array,
+  /** A review is answered by the partition of the namespace that it is about. */
+  async #serveReview(
+    exchange: Exchange,
+    { table, body, contentType }: { readonly table: string; readonly body: Uint8Array; readonly contentType: string },
   ): Promise<void> {
+    const { track } = exchange
+    track.partition = await partitionOfReview(reviewedNamespace(table, body, contentType), this.#options)
+    if (track.partition === this.#options.map().home && isUserReview(table)) return await this.#askHomeOrCopy(exchange, body)
+    await this.#forward(exchange, track.partition, body)
+  }
+
+  /** Serves what is in one partition, and a collection of which others may become parts. */
+  async #serveOne(
+    exchange: Exchange,
+    { partition, isOnlyPart }: Extract<RouteTarget, { kind: 'one' }>,
+    { list, find, createInstead }: { list: RequestedList; find(): Promise<RouteTarget>; createInstead: ForwardOptions['createInstead'] },
+  ): Promise<void> {
+    const { request, response, user, signal } = exchange
+    const { resource, verb, scope, partsNow, searchParams, pathname, body } = list
+    const { namespace, name } = resource
+    const again = async (epoch: number) => {
+      this.#metrics?.misdirected(partition)
+      await this.#options.refreshMap(namespace, epoch)
+      const next = await find()
+      return next.kind === 'one' ? next.partition : undefined
+    }
+    const table = tableOf(resource)
+    const isChange = verb === 'update' || verb === 'patch'
+    const changesDefinition = table === definitionTable && isChange && !searchParams.has('dryRun')
+    const isLog = resource.group === '' && resource.plural === 'pods' && resource.subresource === 'log'
+    // The head of a log that is followed comes with its first line.
+    const timeoutMs = isLog && readBoolean(searchParams, 'follow') ? 0 : undefined
+    const forward = () => this.#forward(exchange, partition, body, { again, namespace, createInstead, changesDefinition, timeoutMs })
+    if (isLog) {
+      atEnd(response, this.#podStreams.open(user))
+      this.#endWithCredential(exchange, streamCheckEveryMs)
+      return await forward()
+    }
+    const connection = this.#connection(partition)
+    if ((verb === 'list' || verb === 'deletecollection') && isOnlyPart && (await isMergeable(connection, user, signal)))
+      await this.#merged.requireOnlyPart(partition, list)
+    if (verb !== 'watch') return await forward()
+    if (name !== '') {
+      this.#endWithCredential(exchange, watchCheckEveryMs)
+      return await forward()
+    }
+    const { forwarded } = this.#watches
+    const isComparable = isOnlyPart ? await isMergeable(connection, user, signal) : connection.isComparable
+    // Another partition may become a part of it, with which a watch that is forwarded would not be complete.
+    if (isComparable && (isOnlyPart || forwarded.shouldShare(partition, pathname)))
+      return await this.#merged.serve(request, response, { ...list, parts: [{ partition, excludedNamespaces: [] }], forward })
+    const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
+    this.#endWithCredential(exchange, watchCheckEveryMs)
+    if (isOnlyPart) endWhenMoved(response, partsNow)
+    await forward().finally(close)
+  }
+
+  async #askHomeOrCopy({ request, response, user, signal, track }: Exchange, body?: Uint8Array): Promise<void> {
     const { method = 'GET', url: path = '/' } = request
     const { partition, answer } = await this.#homeOrCopy.send({ method, path, user, headers: forwardedHeaders(request), body, signal })
     track.partition = partition
@@ -258,13 +287,7 @@ export class Gateway {
   }
 
   /** Home says in its words that there is no such kind. If it has it by now, its own objects would not be the whole answer. */
-  async #rejectUnknown(
-    request: ClientRequest,
-    response: ClientResponse,
-    user: GatewayUser,
-    home: string,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #rejectUnknown({ request, response, user, signal }: Exchange, home: string): Promise<void> {
     const { method = 'GET', url: path = '/' } = request
     const answer = await this.#connection(home).stream({ method, path, user, headers: forwardedHeaders(request), signal })
     if (answer.status >= 300) return await sendAnswer(answer, response)
@@ -273,11 +296,8 @@ export class Gateway {
   }
 
   async #forward(
-    request: ClientRequest,
-    response: ClientResponse,
-    user: GatewayUser,
+    { request, response, user, signal }: Exchange,
     partition: string,
-    signal: AbortSignal,
     body: Uint8Array | undefined,
     { again, namespace = '', createInstead, changesDefinition = false, timeoutMs }: ForwardOptions = {},
   ): Promise<void> {
@@ -306,7 +326,7 @@ export class Gateway {
   }
 
   /** The partition checks the rights of the user while a watch or log that was passed on is open. Breaks the connection when its credential is revoked. */
-  #endWithCredential(request: ClientRequest, response: ClientResponse, user: GatewayUser, everyMs: number): void {
+  #endWithCredential({ request, response, user }: Exchange, everyMs: number): void {
     const { authenticate, log } = this.#options
     const end = () => response.destroy()
     const onError = (error: unknown) => log('the credential of an open request cannot be checked', error)
@@ -314,7 +334,7 @@ export class Gateway {
   }
 
   /** @returns undefined if the request is a read. */
-  async #readBody(request: ClientRequest, response: ClientResponse, user: GatewayUser): Promise<Uint8Array | undefined> {
+  async #readBody({ request, response, user }: Exchange): Promise<Uint8Array | undefined> {
     if (request.method === 'GET' || request.method === 'HEAD') return undefined
     const body = this.#bodies.open(user.name)
     atEnd(response, body.release)
