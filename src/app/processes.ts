@@ -19,7 +19,8 @@ export const roles = {
   consoleServer: async () => await import('./console/console-process.ts'),
   pool: async () => await import('./pool-agent/index.ts'),
   controller: async () => await import('./controllers/controller-process.ts'),
-  partition: async () => await import('./partition/partition-server.ts'),
+  home: async () => await import('./partition/start-home.ts'),
+  partition: async () => await import('./partition/start-partition.ts'),
   gateway: async () => await import('./gateway/start-gateway.ts'),
 }
 

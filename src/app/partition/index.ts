@@ -1,5 +1,6 @@
 /**
- * @module app/partition: an API server that is one partition of several behind a gateway. Start reading at `partition-server.ts`.
+ * @module app/partition: an API server that is one partition of several behind a gateway. Start reading at `start-home.ts`, then
+ * `start-partition.ts`.
  * In: a data directory; for all but home a configuration that home has issued (`issue-configuration.ts`). Out: the server, its address at home, and
  * copies of home's objects.
  * Out of scope: what belongs where (`gateway/`), how copies are decided (`controllers/replication/`).

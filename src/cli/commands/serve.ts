@@ -107,7 +107,7 @@ async function start(options: ServeOptions, dataDir: string, log: OpenedLog, sig
       const stop: Started['stop'] = stopOptions => started.server.close(stopOptions)
       return { server: started.server, partition: undefined, notReady: () => [], rejected: new Promise(() => {}), stop }
     }
-    const [{ readConfiguration }, { startHome, startPartition }] = await Promise.all([partitions(), roles.partition()])
+    const [{ readConfiguration }, { startHome }, { startPartition }] = await Promise.all([partitions(), roles.home(), roles.partition()])
     const started =
       partition === undefined
         ? await startHome({ ...server, advertiseUrl, name: home === true || home === undefined ? 'home' : home })
