@@ -22,7 +22,7 @@ import { exportState, isForStackOnly } from '../state/export-state.ts'
 import { createPassphraseSecrets, readPassphrase } from '../state/passphrase-secrets.ts'
 import { recordImport } from '../state/record-import.ts'
 import { StateApi, unlockHint } from '../state/state-api.ts'
-import { stateKindOf } from '../state/state-kind.ts'
+import { mainKindsOf, stateKindOf } from '../state/state-kind.ts'
 import { getStack } from '../targets.ts'
 import { confirm, note, print } from '../terminal.ts'
 
@@ -53,10 +53,12 @@ export async function list(options: AccessOptions & OutputOptions): Promise<void
   })
 }
 
-async function summaryOf(client: Client, { metadata: { name, namespace = 'default' } }: Stack) {
+async function summaryOf(client: Client, stack: Stack) {
+  const { name, namespace = 'default' } = stack.metadata
   const state = new StateApi(client, namespace, name)
   const [versions, orphans, lock] = await Promise.all([state.versions(), state.orphans(), state.currentLock()])
-  const newest = versions.toSorted((a, b) => b.version - a.version)[0]
+  const sorted = versions.toSorted((a, b) => b.version - a.version)
+  const newest = sorted.find(({ kind }) => mainKindsOf(stack).includes(kind)) ?? sorted[0]
   const ofKind = versions.filter(({ kind }) => kind === newest?.kind)
   return {
     ...{ namespace, stack: name, kind: newest && kindNames[newest.kind], current: newest },
