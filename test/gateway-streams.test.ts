@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
-import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { issueKubeletCertificates, readServingCertificates } from '../src/kubernetes/server/index.ts'
 import { eventually } from './support/eventually.ts'
 import { FakeKubelet } from './support/gateway/fake-kubelet.ts'
@@ -163,10 +163,10 @@ describe('streams through the gateway', () => {
   })
 
   test('a followed log, a stream and a watch that was passed on end when the credential is revoked', { timeout: 120_000 }, async () => {
-    const user = { authorization: 'Bearer ann+system:masters' }
+    const ann = await createClient({ cluster: { server: fixture.url, token: 'ann+system:masters', caCertificate: fixture.caCertificate } })
     const open = async (path: string) => {
       const abort = new AbortController()
-      const { body } = await client.stream({ method: 'GET', path, headers: user, signal: abort.signal, idleTimeoutMs: 0 })
+      const { body } = await ann.stream({ method: 'GET', path, signal: abort.signal, idleTimeoutMs: 0 })
       const ended = (async () => {
         for await (const _ of body);
       })().catch(() => {})
@@ -176,13 +176,15 @@ describe('streams through the gateway', () => {
     const watch = await open('/api/v1/namespaces/a/pods?watch=true&fieldSelector=metadata.name%3Dweb')
     const stream = new Stream(upgradeText('web/attach?stdout=1', 'SPDY/3.1', 'ann+system:masters'))
     await stream.until(/hello/)
-    const closed = once(stream.socket, 'close')
+    const closed = once(stream.socket, 'end')
     fixture.revoked.add('ann')
     try {
       await Promise.all([log.ended, closed, watch.ended])
     } finally {
       fixture.revoked.clear()
       for (const { abort } of [log, watch]) abort.abort()
+      stream.socket.destroy()
+      await ann.close()
     }
     await eventually(() => kubelet.open.size === 0, 'the kubelet to see the end')
   })
