@@ -46,9 +46,9 @@ function Details({ stack, details }: { readonly stack: StackName; readonly detai
           providers mark as sensitive. Terraform and OpenTofu do from 1.8.0 on.
         </p>
       )}
-      {!isWhole && (
+      {(!isWhole || unmarkedBy !== undefined) && (
         <>
-          <p class="hint">What is cut is whole in the state, which has secrets too:</p>
+          <p class="hint">The state itself has all of it, also secrets:</p>
           <Command text={`oarlock state pull ${stack.name} -n ${stack.namespace} --version ${version}`} />
         </>
       )}
@@ -115,7 +115,7 @@ function Values({ values }: { readonly values: readonly ResourceAttribute[] }) {
           ) : (
             <span>
               <LongText name={visibleText(name)} text={text} />
-              {isCut && <p class="hint">The value is longer, and cut here.</p>}
+              {isCut && <p class="hint">The console has only the beginning of this value.</p>}
             </span>
           )}
         </li>
