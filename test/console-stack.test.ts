@@ -5,6 +5,7 @@ import { fetch, type Response } from 'undici'
 import { stackResource } from '../src/api/index.ts'
 import type {
   Action,
+  ResourceDetails,
   Session,
   StackEvent,
   StackGraph,
@@ -83,6 +84,57 @@ describe('the page of a Stack', { timeout: 240_000, skip: skipWithoutTerraformEn
     const web = await read<StackResources>('resources', 'web')
     deepEqual([web.format, web.resources.map(({ address }) => address)], ['inventory', ['ConfigMap shop/web-settings']])
     equal((await read<StackResources>('resources', 'database')).format, 'none')
+  })
+
+  test('a resource has its attributes, without those that are sensitive', async () => {
+    const { version } = await read<StackResources>('resources', 'app')
+    const response = await admin.get('stacks/shop/app/resource?address=terraform_data.release')
+    const text = await response.text()
+    equal(response.status, 200, text)
+    ok(!text.includes('very-secret-token'), text)
+    const details = JSON.parse(text) as ResourceDetails
+    deepEqual([details.address, details.version, details.format], ['terraform_data.release', version, 'terraform'])
+    const [object] = details.objects
+    deepEqual(
+      object?.attributes.map(({ name }) => name),
+      ['id', 'input', 'output', 'triggers_replace'],
+    )
+    match(object?.attributes[1]?.text ?? '', /"network": "10\.0\.0\.0\/16",\n +"region": "eu-1",\n +"token": \(sensitive\),\n/)
+    equal(object?.facts[0]?.text, 'provider["terraform.io/builtin/terraform"]')
+    const web = await read<ResourceDetails>(`resource?address=${encodeURIComponent('ConfigMap shop/web-settings')}`, 'web')
+    deepEqual(
+      web.objects[0]?.facts.slice(0, 4).map(fact => fact.text),
+      ['v1', 'ConfigMap', 'shop', 'web-settings'],
+    )
+  })
+
+  test('a resource is that of the version that was asked for', async () => {
+    const { versions } = await read<StateVersions>('versions')
+    const first = versions.find(({ author }) => author === fleet.firstRun)?.version
+    const inputs = [`&version=${first}`, ''].map(async query => {
+      const { objects } = await read<ResourceDetails>(`resource?address=terraform_data.network${query}`)
+      return /"marker": "\w+"/.exec(objects[0]?.attributes.find(({ name }) => name === 'input')?.text ?? '')?.[0]
+    })
+    deepEqual(await Promise.all(inputs), ['"marker": "one"', '"marker": "two"'])
+    for (const [query, code, message] of [
+      [
+        'address=terraform_data.none',
+        404,
+        `version ${versions[0]?.version} of the state of stack/shop/network has no resource "terraform_data.none"`,
+      ],
+      ['address=terraform_data.subnet', 404, /has no resource "terraform_data\.subnet"$/],
+      ['address=terraform_data.network&version=99999', 404, /version 99999 of the state is not stored/],
+      ['address=terraform_data.network&version=x', 400, /version must be the number of a version/],
+      ['', 400, /address must be that of a resource/],
+    ] as const) {
+      const response = await admin.get(`stacks/shop/network/resource?${query}`)
+      equal(response.status, code, query)
+      const body = (await response.json()) as { message: string }
+      if (typeof message === 'string') equal(body.message, message)
+      else match(body.message, message)
+    }
+    const response = await admin.get('stacks/shop/database/resource?address=a.b')
+    match(`${response.status} ${await response.text()}`, /^404 .*the state of stack\/shop\/database has no resource/)
   })
 
   test('a sensitive output is named, and its value is read when it is asked for', async () => {
@@ -242,8 +294,12 @@ describe('the page of a Stack', { timeout: 240_000, skip: skipWithoutTerraformEn
       ['network_id'],
     )
     match(problem ?? '', /Secret network-outputs, which you may not read/)
-    for (const part of ['resources', 'versions', 'diff?to=1', 'events', 'outputs/token'])
-      equal((await viewer.get(`stacks/shop/network/${part}`)).status, 403, part)
+    for (const part of ['resources', 'resource?address=terraform_data.network', 'versions', 'diff?to=1', 'events', 'outputs/token']) {
+      const response = await viewer.get(`stacks/shop/network/${part}`)
+      equal(response.status, 403, part)
+      const text = await response.text()
+      ok(!/terraform_data|10\.0\.0\.0|marker/.test(text), text)
+    }
     const { variables } = await read<StackVariables>('variables', 'app', viewer)
     equal(variables.find(({ source }) => source.kind === 'ConfigMap')?.problem, 'you may not read it')
     const { yaml, resourceVersion, whyNoEdit } = await read<StackYaml>('yaml', 'network', viewer)
@@ -259,7 +315,16 @@ describe('the page of a Stack', { timeout: 240_000, skip: skipWithoutTerraformEn
     const stateReader = await signInWith('state-reader', [mayRead('stacks', 'stacks/state')])
     equal((await read<StateVersions>('versions', 'network', stateReader)).whyNoRollback, 'you need the permission to update stacks/state')
     const none = await signInWith('runs-only', [mayRead('runs')])
-    for (const part of ['resources', 'outputs', 'variables', 'versions', 'events', 'graph', 'yaml'])
+    for (const part of [
+      'resources',
+      'resource?address=terraform_data.network',
+      'outputs',
+      'variables',
+      'versions',
+      'events',
+      'graph',
+      'yaml',
+    ])
       equal((await none.get(`stacks/shop/network/${part}`)).status, 403, part)
   })
 

@@ -66,6 +66,53 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     await page.getByText('The page of a Stack has no part no-such-part').waitFor()
   })
 
+  test('a resource is opened by a key, with what is sensitive hidden, and closed again', async () => {
+    const requests: string[] = []
+    const record = (request: { url(): string }) => void requests.push(request.url())
+    page.on('request', record)
+    await open('app', 'resources')
+    const row = page.getByRole('button', { name: 'terraform_data.release' })
+    await row.waitFor()
+    equal(await row.getAttribute('aria-expanded'), 'false')
+    ok(!requests.some(url => url.includes('/resource?')))
+    await row.focus()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(addressOf('app', 'resources?resource=terraform_data.release'))
+    const shown = page.locator('.resource')
+    await shown.getByText('provider["terraform.io/builtin/terraform"]').waitFor()
+    equal(await row.getAttribute('aria-expanded'), 'true')
+    const input = shown.locator('li', { has: page.getByText('input', { exact: true }) })
+    const whole = input.getByRole('button', { name: /^Show all [\d,]+ characters of input$/ })
+    ok(!((await input.textContent()) ?? '').includes('ahoy '.repeat(200)))
+    await whole.focus()
+    await page.keyboard.press('Space')
+    await input.getByText('ahoy '.repeat(200).trim()).waitFor()
+    match((await input.textContent()) ?? '', /"token": \(sensitive\)/)
+    ok(!(await page.content()).includes('very-secret-token'))
+    await row.focus()
+    await page.keyboard.press('Space')
+    await shown.waitFor({ state: 'detached' })
+    await page.waitForURL(addressOf('app', 'resources'))
+    page.off('request', record)
+  })
+
+  test('the link of a resource opens it and moves there, and states when the version does not have it', async () => {
+    await page.setViewportSize({ width: 360, height: 500 })
+    await open('network', `resources?resource=${encodeURIComponent('terraform_data.subnet[1]')}`)
+    const row = page.getByRole('button', { name: 'terraform_data.subnet[1]' })
+    await page.locator('.resource').getByText('"10.0.1.0/24"').or(page.locator('.resource').getByText('10.0.1.0/24')).first().waitFor()
+    ok(await row.evaluate(element => element === document.activeElement))
+    const { y = 0, height = 0 } = (await row.boundingBox()) ?? {}
+    const navigation = (await page.getByRole('navigation', { name: 'Main pages' }).boundingBox())?.y ?? 0
+    ok(y >= 0 && y + height < navigation, `${y} px to ${y + height} px of ${navigation} px`)
+    await open('network', 'resources?resource=terraform_data.none')
+    await page.getByText(/^version \d+ of the state of stack\/shop\/network has no resource "terraform_data\.none"$/).waitFor()
+    await page.setViewportSize({ width: 1280, height: 860 })
+    await open('web', 'resources')
+    await page.getByRole('button', { name: 'ConfigMap shop/web-settings' }).click()
+    await page.getByText('kubectl get ConfigMap web-settings -n shop -o yaml').waitFor()
+  })
+
   test('the plan that awaits approval is shown by its resources, each of which closes', async () => {
     await open('database')
     const plan = panel('Plan that awaits approval')
@@ -341,6 +388,7 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     const shown = [
       'database',
       'network/state?to=2',
+      'app/resources?resource=terraform_data.release',
       ...stackSections.slice(1).map(section => `${section === 'drift' ? 'web' : 'app'}/${section}`),
     ]
     const opened = async (look: string) => {

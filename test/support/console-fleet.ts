@@ -66,7 +66,9 @@ variable "password" {
 }
 variable "replicas" { type = number }
 variable "region" { type = string }
-resource "terraform_data" "release" { input = { network = var.network, region = var.region } }
+resource "terraform_data" "release" {
+  input = { network = var.network, region = var.region, token = var.token, welcome = "${'ahoy '.repeat(200)}" }
+}
 `,
         },
       },

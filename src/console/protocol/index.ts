@@ -20,6 +20,14 @@ export {
   signInTooOld,
 } from './session.ts'
 export type * from './stack-details.ts'
-export { maxAttributeChanges, maxGraphNodes, maxResourceChanges, stackSections } from './stack-details.ts'
+export {
+  maxAttributeBytes,
+  maxAttributeChanges,
+  maxAttributes,
+  maxGraphNodes,
+  maxResourceChanges,
+  sensitiveText,
+  stackSections,
+} from './stack-details.ts'
 export type * from './views.ts'
 export { defaultPageSize, deltaIntervalMs, historySeries, intervalSeries, maxPageSize, poolSeries } from './views.ts'

@@ -24,6 +24,40 @@ export type StackResources = {
   readonly pending: readonly { readonly type: string; readonly address: string }[]
 }
 
+/** One resource of a stored version of the state. */
+export type ResourceDetails = {
+  readonly address: string
+  readonly version: number
+  readonly format: 'terraform' | 'pulumi' | 'inventory'
+  /** What has this address: several if a resource was replaced more than once, and what it was is not deleted yet. */
+  readonly objects: readonly ResourceObject[]
+  /** How many more have it. */
+  readonly moreObjects: number
+  /** The version of the engine that wrote the state, if it does not record what providers mark as sensitive: no value is shown then. Empty: it is not known. */
+  readonly unmarkedBy?: string
+}
+export type ResourceObject = {
+  /** What the engine records of it besides its attributes, such as the provider and what it depends on. */
+  readonly facts: readonly ResourceAttribute[]
+  readonly attributes: readonly ResourceAttribute[]
+  /** Of Pulumi: those that differ from the output of the same name. */
+  readonly inputs: readonly ResourceAttribute[]
+  /** How many more attributes and inputs it has. */
+  readonly more: number
+}
+export type ResourceAttribute = {
+  readonly name: string
+  /** A text as it is, any other value as indented JSON with {@link sensitiveText} in place of what is sensitive. Undefined: all of it is sensitive. */
+  readonly text?: string
+  /** Whether {@link ResourceAttribute.text} is only the beginning. */
+  readonly isCut?: true
+}
+/** Without quotes: no value in JSON looks like it. */
+export const sensitiveText = '(sensitive)'
+/** Attributes of one resource, and bytes of their texts as JSON. */
+export const maxAttributes = 500
+export const maxAttributeBytes = 256 * 1024
+
 export type StackOutput = { readonly name: string; readonly isSensitive: boolean } & ShownValue
 export type StackOutputs = {
   readonly outputs: readonly StackOutput[]

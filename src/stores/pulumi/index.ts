@@ -19,6 +19,15 @@ export { exceededJsonLimit, isDeeperThan, sliceMembers } from './json-scanner.ts
 export { type PulumiStateFile, readStateFile } from './read-state-file.ts'
 export { type RecoveredEntries, recoverEntries } from './recover-entries.ts'
 export { type ReplayOptions, type ReplayResult, replayJournal } from './replay-journal.ts'
-export { isEncrypted, mapSecrets, type SecretValue, secretOf, secretSignature, secretsIn, signatureKey } from './secret-values.ts'
+export {
+  isEncrypted,
+  isPlainSpecialValue,
+  mapSecrets,
+  type SecretValue,
+  secretOf,
+  secretSignature,
+  secretsIn,
+  signatureKey,
+} from './secret-values.ts'
 export { isTooDeep, JournalBatchError, type RawJournalEntry, splitJournalBatch } from './split-journal-batch.ts'
 export { nameOf, parseUrn, typeOf } from './urn.ts'

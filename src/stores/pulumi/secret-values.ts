@@ -2,6 +2,17 @@
 export const signatureKey = '4dabf18193072939515e22adb298388d'
 export const secretSignature = '1b47061264138c4ac30d75fd1eb44270'
 
+/** Signatures of special values that are no secrets: asset, archive, reference of a resource, text that is not UTF-8. An output value may be one. */
+const plainSignatures = new Set<unknown>([
+  'c44067f5952c0a294b673a41bacd8c17',
+  '0def7320c3a5731c473e5ecbe6d01bc7',
+  '5cf8f73096256a8f31e491e813e4eb8e',
+  '803fd3297a5875dc03ca845dda5d2a98',
+])
+
+/** Whether a special value of a state or plan is known to be no secret. What it contains may be one. */
+export const isPlainSpecialValue = (value: Readonly<Record<string, unknown>>): boolean => plainSignatures.has(value[signatureKey])
+
 /** A secret in a state or plan: encrypted with the secrets provider, or as `pulumi stack export --show-secrets` prints it. */
 export type SecretValue = { readonly ciphertext?: string; readonly plaintext?: string }
 

@@ -52,4 +52,13 @@ export {
 } from './state-types.ts'
 export { storeErrorMessage } from './store-error-message.ts'
 export { IncompleteStateError, type StateFileStream, type StreamStateFileOptions, streamStateFile } from './stream-state-file.ts'
-export { addressOf, lineageOf, masked, replacementConflict, type StateSummary, summarizeState, withNewerSerial } from './summarize-state.ts'
+export {
+  addressOf,
+  lineageOf,
+  masked,
+  replacementConflict,
+  type StateSummary,
+  summarizeState,
+  urnAddressOf,
+  withNewerSerial,
+} from './summarize-state.ts'

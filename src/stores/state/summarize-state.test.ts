@@ -40,6 +40,19 @@ test('a summary contains addresses and outputs, but no attribute and no sensitiv
   assert.throws(() => summarizeState('[1]'), /not a JSON object/)
 })
 
+test('an object that another one has replaced, and that is not deleted yet, is marked as such', () => {
+  const resources = [{ mode: 'managed', type: 'a', name: 'b', instances: [{ index_key: 0 }, { index_key: 0, deposed: '0a1b2c3d' }] }]
+  const pulumi = { version: 3, deployment: { resources: [{ urn: 'urn:x' }, { urn: 'urn:x', delete: true }] } }
+  for (const [content, addresses] of [
+    [state(1, { resources }), ['a.b[0]', 'a.b[0] (deposed 0a1b2c3d)']],
+    [JSON.stringify(pulumi), ['urn:x', 'urn:x (to be deleted)']],
+  ] as const)
+    assert.deepEqual(
+      summarizeState(content).resources.map(({ address }) => address),
+      addresses,
+    )
+})
+
 test('a restored version gets a serial above the current one', () => {
   assert.equal(JSON.parse(withNewerSerial(state(3), state(9))).serial, 10)
   assert.equal(JSON.parse(withNewerSerial(state(12), state(9))).serial, 12)

@@ -54,18 +54,29 @@ export function summarizeState(content: string): StateSummary {
 function addressesOf(resource: Object): StateSummary['resources'] {
   const { type, provider, instances } = resource
   const all = Array.isArray(instances) ? instances.filter(isObject) : []
-  return all.map(({ index_key: key }) => ({
-    address: addressOf(resource, key),
+  return all.map(instance => ({
+    address: addressOf(resource, instance),
     type: text(type),
     provider: /"([^"]+)"/.exec(text(provider))?.[1] ?? text(provider),
   }))
 }
 
-/** The address of an instance of a resource in a state of Terraform or OpenTofu. @param key undefined: the resource has neither `count` nor `for_each`. */
-export function addressOf({ module, mode, type, name }: Readonly<Record<string, unknown>>, key: unknown): string {
+/**
+ * The address of an instance of a resource in a state of Terraform or OpenTofu. Its `index_key` is undefined without `count` and `for_each`;
+ * `deposed` identifies an object that is to be deleted because another one has replaced it.
+ */
+export function addressOf(
+  { module, mode, type, name }: Readonly<Record<string, unknown>>,
+  { index_key: key, deposed }: Readonly<Record<string, unknown>>,
+): string {
   const base = [text(module), mode === 'data' ? 'data' : '', text(type), text(name)].filter(Boolean).join('.')
-  return key === undefined ? base : `${base}[${JSON.stringify(key)}]`
+  const address = key === undefined ? base : `${base}[${JSON.stringify(key)}]`
+  return typeof deposed === 'string' ? `${address} (deposed ${deposed})` : address
 }
+
+/** The URN of a resource in a state of Pulumi, and whether another one has replaced it. */
+export const urnAddressOf = ({ urn, delete: isDeleted }: Pick<Resource, 'urn' | 'delete'>): string =>
+  isDeleted === true ? `${urn} (to be deleted)` : urn
 
 /** Identifies a state over its versions; empty if it is not known. Pulumi's has no lineage, but the names of its project and stack. */
 export const lineageOf = ({ format, lineage = '', stack = '' }: StateSummary): string =>
@@ -105,7 +116,11 @@ function summarizePulumiState(content: string): StateSummary | undefined {
       format: 'pulumi',
       ...(stack && { stack }),
       engineVersion: manifest?.version ?? '',
-      resources: (resources ?? []).map(({ urn, type = '', provider = '' }) => ({ address: urn, type, provider: packageOf(provider) })),
+      resources: (resources ?? []).map(resource => ({
+        address: urnAddressOf(resource),
+        type: resource.type ?? '',
+        provider: packageOf(resource.provider ?? ''),
+      })),
       ...(pending && pending.length > 0 && { pendingOperations: pending.map(({ type, resource }) => ({ type, address: resource.urn })) }),
       outputs: outputsOf(root),
       keys: [],

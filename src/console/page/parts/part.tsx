@@ -2,6 +2,7 @@ import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { request } from '../request.ts'
 import { Notice } from './notice.tsx'
+import { visibleText } from './visible-text.ts'
 
 export type Part<Content> = { readonly content?: Content; readonly problem?: string; reload(): void }
 
@@ -36,7 +37,7 @@ export function PartView<Content>({
   if (problem !== undefined)
     return (
       <Notice isError title={`${what} cannot be read`}>
-        <p>{problem}</p>
+        <p>{visibleText(problem)}</p>
       </Notice>
     )
   if (content === undefined) return <div class="loading" aria-busy="true" />

@@ -7,6 +7,8 @@ const state = JSON.stringify({ version: 4, serial: 1, resources: [] })
 for (const [name, ...args] of [
   ['resourcesIn', 'no JSON', 10],
   ['resourcesIn', 'null', 10],
+  ['attributesOf', '{', 'a.b'],
+  ['attributesOf', '[]', 'a.b'],
   ['diffStates', 'null', state, { from: 1, to: 2, withValues: false }],
   ['diffStates', '{', state, { from: 1, to: 2, withValues: false }],
   ['withNewerSerial', '[', state],

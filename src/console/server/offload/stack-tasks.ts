@@ -2,8 +2,9 @@ import type { Stack } from '../../../api/index.ts'
 import { type Status, StatusError } from '../../../kubernetes/object/index.ts'
 import { isDeeperThan } from '../../../stores/pulumi/index.ts'
 import { withNewerSerial } from '../../../stores/state/index.ts'
-import type { StackResources, StateDiff, YamlProblem } from '../../protocol/index.ts'
+import type { ResourceDetails, StackResources, StateDiff, YamlProblem } from '../../protocol/index.ts'
 import { lineDiff } from './line-diff.ts'
+import { attributesOf } from './resource-attributes.ts'
 import { lineFinder, type ParsedYaml, parseStackYaml, problemsOf, type Rejection, type StackName, stackYaml } from './stack-yaml.ts'
 import { diffStates } from './state-diff.ts'
 import { resourcesIn } from './state-resources.ts'
@@ -24,6 +25,10 @@ export const tasks = {
   resourcesIn(content: string, limit: number): Pick<StackResources, 'format' | 'resources' | 'total' | 'pending'> {
     rejectDeep(content)
     return resourcesIn(content, limit)
+  },
+  attributesOf(content: string, address: string): Omit<ResourceDetails, 'version'> | undefined {
+    rejectDeep(content)
+    return attributesOf(content, address)
   },
   withNewerSerial(content: string, current: string): string {
     rejectDeep(content, current)

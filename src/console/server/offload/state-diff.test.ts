@@ -6,6 +6,7 @@ type Instance = { readonly attributes: object; readonly sensitive?: unknown[]; r
 const terraform = (resources: Readonly<Record<string, Instance[]>>, outputs: object = {}) =>
   JSON.stringify({
     version: 4,
+    terraform_version: '1.12.6',
     serial: 1,
     lineage: 'a',
     outputs,
@@ -65,7 +66,7 @@ test('values are part of the difference only when they are asked for, and sensit
     changed('a.b', [
       { path: 'keys[0]', from: hidden, to: hidden },
       { path: 'keys[1]', ...shown },
-      { path: 'login.password', from: hidden, to: hidden },
+      { path: 'login', from: hidden, to: hidden },
       { path: 'loginName', ...shown },
       { path: 'size', ...shown },
     ]),
@@ -75,6 +76,33 @@ test('values are part of the difference only when they are asked for, and sensit
     null,
     'without withValues there is no value in it',
   )
+})
+
+test('what is sensitive in an attribute that is stored with its type is hidden, with the names in it', () => {
+  const of = (value: string) => {
+    const input = {
+      value: { marker: value, login: { [value]: 1 } },
+      type: ['object', { marker: 'string', login: ['object', { [value]: 'number' }] }],
+    }
+    const path = (name: string) => ['input', name].map(step => ({ type: 'get_attr', value: step }))
+    return terraform({ 'a.b': [{ attributes: { input }, sensitive: [path('marker'), path('login')] }] })
+  }
+  const hidden = { from: { hidden: true }, to: { hidden: true } }
+  deepEqual(diffStates(of('old'), of('new'), { withValues: true }).resources, [
+    changed('a.b', [
+      { path: 'input.type', ...hidden },
+      { path: 'input.value.login', ...hidden },
+      { path: 'input.value.marker', ...hidden },
+    ]),
+  ])
+})
+
+test('a state of an engine that does not record what providers mark as sensitive differs by names only', () => {
+  const of = (value: string) => terraform({ 'a.b': [{ attributes: { password: { a: value } } }] }).replace('1.12.6', '1.7.5')
+  const hidden = { hidden: true }
+  deepEqual(diffStates(of('old'), of('new'), { withValues: true }).resources, [
+    changed('a.b', [{ path: 'password', from: hidden, to: hidden }]),
+  ])
 })
 
 test('outputs that are added, changed and sensitive are named', () => {

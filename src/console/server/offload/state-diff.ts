@@ -1,6 +1,5 @@
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
-import { DeploymentError, readStateFile, secretOf } from '../../../stores/pulumi/index.ts'
-import { addressOf } from '../../../stores/state/index.ts'
+import { secretOf } from '../../../stores/pulumi/index.ts'
 import {
   type AttributeChange,
   maxAttributeChanges,
@@ -9,22 +8,19 @@ import {
   type ShownValue,
   type StateDiff,
 } from '../../protocol/index.ts'
+import { type Marks, markEach, marksOfInstance, marksOfResource, noMarks, partsOf, recordsSensitiveAttributes } from './sensitive-values.ts'
+import { parseStateContent, type StateContent } from './state-content.ts'
 
-/** A value that is neither an object nor a list, or an empty one, or one that is too large to be divided, which is hidden. */
+/** A value that is neither an object nor a list, or an empty one; or one that is sensitive as a whole, or too large to be divided, which is hidden. */
 type Leaf = { readonly value: unknown; readonly isSensitive: boolean }
 type Leaves = ReadonlyMap<string, Leaf>
 /** A resource whose leaves are found only if its text differs: most of a large state is unchanged. */
 type Content = { readonly text: string; leaves(budget: PathBudget): Leaves }
-type StateContent = { readonly resources: ReadonlyMap<string, Content>; readonly outputs: Leaves }
+type DividedState = { readonly resources: ReadonlyMap<string, Content>; readonly outputs: Leaves }
 
 /** How many characters the paths of one content may have: those of a small state with long names around many values have gigabytes. */
 type PathBudget = { characters: number }
 const maxPathCharacters = 2_000_000
-/** How many sensitive paths of one resource are read. With more, all of it is hidden: resources have at most a few hundred. */
-const maxSensitivePaths = 100_000
-
-type JsonObject = Readonly<Record<string, unknown>>
-const objectsIn = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isJsonObject) : [])
 
 /**
  * What differs between two contents of a state or an inventory, by the addresses of their resources; an empty text has none.
@@ -71,28 +67,35 @@ function changesOf(old: Leaves, now: Leaves, withValues: boolean): AttributeChan
   })
 }
 
-function readContent(text: string, budget: PathBudget): StateContent {
-  const empty: StateContent = { resources: new Map(), outputs: new Map() }
-  if (text === '') return empty
-  const value: unknown = JSON.parse(text)
-  if (!isJsonObject(value)) throw new SyntaxError('the state is not a JSON object')
-  if (value.engine === 'manifests') return inventoryContent(value)
-  if (value.version === 4 && typeof value.serial === 'number') return terraformContent(value)
-  return pulumiContent(text, budget) ?? { resources: new Map(), outputs: leavesOf(value, new Set(['']), budget) }
+function readContent(text: string, budget: PathBudget): DividedState {
+  if (text === '') return { resources: new Map(), outputs: new Map() }
+  const content = parseStateContent(text)
+  switch (content.format) {
+    case 'terraform':
+      return terraformContent(content)
+    case 'pulumi':
+      return pulumiContent(content, budget)
+    case 'inventory':
+      return inventoryContent(content)
+    case 'unknown':
+      return { resources: new Map(), outputs: leavesOf(content.value, markEach(content.value), budget) }
+  }
 }
 
-function terraformContent(state: JsonObject): StateContent {
+type Of<Format extends StateContent['format']> = Extract<StateContent, { readonly format: Format }>
+
+function terraformContent({ engineVersion, instances, outputs: all }: Of<'terraform'>): DividedState {
+  const isRecorded = recordsSensitiveAttributes(engineVersion)
   const resources = new Map<string, Content>()
-  for (const resource of objectsIn(state.resources))
-    for (const { index_key: key, deposed, attributes, sensitive_attributes: marked } of objectsIn(resource.instances)) {
-      const address = `${addressOf(resource, key)}${typeof deposed === 'string' ? ` (deposed ${deposed})` : ''}`
-      resources.set(address, {
-        text: JSON.stringify(attributes),
-        leaves: budget => leavesOf(attributes, sensitivePaths(marked, pathOfSteps), budget),
-      })
-    }
+  for (const each of instances) {
+    const { attributes } = each.instance
+    resources.set(each.address, {
+      text: JSON.stringify(attributes),
+      leaves: budget => leavesOf(attributes, marksOfInstance(each, isRecorded), budget),
+    })
+  }
   const outputs = new Map<string, Leaf>()
-  for (const [name, output] of Object.entries(isJsonObject(state.outputs) ? state.outputs : {}))
+  for (const [name, output] of Object.entries(all))
     outputs.set(name, {
       value: isJsonObject(output) ? output.value : output,
       isSensitive: !isJsonObject(output) || output.sensitive === true,
@@ -100,90 +103,65 @@ function terraformContent(state: JsonObject): StateContent {
   return { resources, outputs }
 }
 
-/** @param marked what a state says is sensitive. */
-function sensitivePaths(marked: unknown, pathOf: (mark: unknown) => string): Set<string> {
-  if (!Array.isArray(marked)) return new Set()
-  return new Set(marked.length > maxSensitivePaths ? [''] : marked.map(pathOf))
-}
-
-/** The path of one entry of `sensitive_attributes`: `[{ type: 'get_attr', value: 'password' }, { type: 'index', value: { value: 0 } }]`. */
-function pathOfSteps(steps: unknown): string {
-  return objectsIn(steps).reduce((path, { value }) => {
-    const key = isJsonObject(value) ? value.value : value
-    return typeof key === 'number' ? `${path}[${key}]` : joined(path, String(key))
-  }, '')
-}
-
-/** Undefined for another state. */
-function pulumiContent(text: string, budget: PathBudget): StateContent | undefined {
-  try {
-    const { resources = [] } = readStateFile(text).state.deployment
-    const contents = new Map<string, Content>()
-    let outputs: Leaves = new Map()
-    for (const { urn, type, delete: isDeleted, id, inputs, outputs: own, additionalSecretOutputs } of resources ?? []) {
-      const value = own ?? inputs
-      const valueLeaves = (paths: PathBudget) =>
-        leavesOf(
-          value,
-          sensitivePaths(additionalSecretOutputs, name => joined('', String(name))),
-          paths,
-        )
-      if (type === 'pulumi:pulumi:Stack' && isDeleted !== true) outputs = valueLeaves(budget)
-      else
-        contents.set(`${urn}${isDeleted === true ? ' (to be deleted)' : ''}`, {
-          text: JSON.stringify([id, value]),
-          leaves: paths => new Map([...valueLeaves(paths), ['id', plain(id)]]),
-        })
+function pulumiContent({ resources }: Of<'pulumi'>, budget: PathBudget): DividedState {
+  const contents = new Map<string, Content>()
+  let outputs: Leaves = new Map()
+  for (const { address, resource } of resources) {
+    const { type, delete: isDeleted, id, inputs, outputs: own } = resource
+    const value = own ?? inputs
+    const valueLeaves = (paths: PathBudget) => {
+      const marks = marksOfResource(resource)
+      return leavesOf(value, own ? marks.outputs : marks.inputs, paths)
     }
-    return { resources: contents, outputs }
-  } catch (error) {
-    if (error instanceof DeploymentError) return undefined
-    throw error
+    if (type === 'pulumi:pulumi:Stack' && isDeleted !== true) outputs = valueLeaves(budget)
+    else
+      contents.set(address, {
+        text: JSON.stringify([id, value]),
+        leaves: paths => valueLeaves(paths).set('id', { value: id, isSensitive: partsOf(id, marksOfResource(resource).id) === undefined }),
+      })
   }
+  return { resources: contents, outputs }
 }
 
-function inventoryContent({ objects }: JsonObject): StateContent {
+function inventoryContent({ entries }: Of<'inventory'>): DividedState {
   const resources = new Map<string, Content>()
-  for (const { apiVersion, kind, namespace, name, uid } of objectsIn(objects)) {
-    const address = `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
-    resources.set(address, { text: JSON.stringify([apiVersion, uid]), leaves: budget => leavesOf({ apiVersion, uid }, new Set(), budget) })
-  }
+  for (const {
+    address,
+    entry: { apiVersion, uid },
+  } of entries)
+    resources.set(address, { text: JSON.stringify([apiVersion, uid]), leaves: budget => leavesOf({ apiVersion, uid }, noMarks, budget) })
   return { resources, outputs: new Map() }
 }
 
-const plain = (value: unknown): Leaf => ({ value, isSensitive: false })
 const joined = (path: string, key: string) => {
   const step = /^[\w-]+$/.test(key) ? key : JSON.stringify(key)
   return path === '' ? step : `${path}.${step}`
 }
 
-/** @param sensitive paths of values that are sensitive with everything below them; the path of the whole value is empty. */
-function leavesOf(value: unknown, sensitive: ReadonlySet<string>, budget: PathBudget): Map<string, Leaf> {
+function leavesOf(value: unknown, marked: Marks, budget: PathBudget): Map<string, Leaf> {
   const leaves = new Map<string, Leaf>()
-  const pending: { readonly path: string; readonly found: unknown; readonly inherited: boolean }[] = [
-    { path: '', found: value, inherited: false },
-  ]
+  const pending: { readonly path: string; readonly found: unknown; readonly marks: Marks }[] = [{ path: '', found: value, marks: marked }]
   for (let next = pending.pop(); next; next = pending.pop()) {
-    const { path, found, inherited } = next
+    const { path, found, marks } = next
+    const parts = partsOf(found, marks)
     const secret = secretOf(found)
-    const isSensitive = inherited || sensitive.has(path)
-    const parts = secret ? [] : partsOf(found)
-    if (secret) leaves.set(path, { value: secret.ciphertext ?? secret.plaintext, isSensitive: true })
+    if (!parts) leaves.set(path, { value: secret ? (secret.ciphertext ?? secret.plaintext) : found, isSensitive: true })
     else if (parts.length === 0) {
-      if (found !== undefined) leaves.set(path, { value: found, isSensitive })
+      if (found !== undefined) leaves.set(path, { value: found, isSensitive: false })
     } else {
-      const cost = parts.reduce((sum, [step]) => sum + path.length + String(step).length + 16, 0)
+      const cost = parts.reduce((sum, { step }) => sum + path.length + String(step).length + 16, 0)
       // What is not divided may contain what is sensitive.
       if (cost > budget.characters) leaves.set(path, { value: found, isSensitive: true })
       else {
         budget.characters -= cost
-        for (const [step, part] of parts)
-          pending.push({ path: typeof step === 'number' ? `${path}[${step}]` : joined(path, step), found: part, inherited: isSensitive })
+        for (const part of parts)
+          pending.push({
+            path: typeof part.step === 'number' ? `${path}[${part.step}]` : joined(path, part.step),
+            found: part.value,
+            marks: part.marks,
+          })
       }
     }
   }
   return leaves
 }
-
-const partsOf = (value: unknown): [step: string | number, part: unknown][] =>
-  Array.isArray(value) ? [...value.entries()] : isJsonObject(value) ? Object.entries(value) : []

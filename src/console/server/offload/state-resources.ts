@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import { type StateSummary, summarizeState } from '../../../stores/state/index.ts'
 import type { StackResources } from '../../protocol/index.ts'
+import { entryAddressOf } from './state-content.ts'
 
 type Resources = Pick<StackResources, 'format' | 'resources' | 'total' | 'pending'>
 
@@ -15,11 +16,9 @@ type Summary = Pick<StateSummary, 'resources' | 'pendingOperations'> & { readonl
 function summaryOf(content: string): Summary {
   const { engine, objects } = Object(JSON.parse(content)) as { engine?: unknown; objects?: unknown }
   if (engine !== 'manifests' || !Array.isArray(objects)) return summarizeState(content)
-  const resources = (objects.filter(isJsonObject) as { apiVersion: string; kind: string; namespace?: string; name: string }[]).map(
-    ({ apiVersion, kind, namespace, name }) => ({
-      address: `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`,
-      ...{ type: kind, provider: apiVersion },
-    }),
-  )
+  const resources = objects.filter(isJsonObject).map(entry => ({
+    address: entryAddressOf(entry),
+    ...{ type: String(entry.kind), provider: String(entry.apiVersion) },
+  }))
   return { format: 'inventory', resources }
 }

@@ -2,6 +2,7 @@ import { StatusError } from '../../../kubernetes/object/index.ts'
 import { rightsOf } from '../rights-of.ts'
 import type { Call, Routes } from '../route.ts'
 import { editYaml, readYaml } from './edit-yaml.ts'
+import { resourceDetails } from './resource-details.ts'
 import { stackEvents } from './stack-events.ts'
 import { stackGraph } from './stack-graph.ts'
 import { revealOutput, stackOutputs } from './stack-outputs.ts'
@@ -13,6 +14,7 @@ import { stateDiff, stateVersions } from './state-versions.ts'
 /** By method and what follows `stacks/NAMESPACE/NAME/`. */
 const parts: Readonly<Record<string, (request: StackRequest) => Promise<unknown>>> = {
   'GET resources': stackResources,
+  'GET resource': resourceDetails,
   'GET outputs': request => (request.rest.length === 0 ? stackOutputs(request) : revealOutput(request)),
   'GET variables': stackVariables,
   'GET versions': stateVersions,

@@ -15,9 +15,9 @@ export async function stateVersions(request: StackRequest): Promise<StateVersion
   const whyNoRollback = await whyNotAllowed([{ verb: 'update', resource: 'stacks', subresource: 'state' }], request.rights)
   return {
     versions: [
-      ...versions.map(version => versionOf(version, versions, stack)),
+      ...versions.map(version => describeVersion(version, versions, stack)),
       ...orphans.map(orphan => ({
-        ...versionOf(orphan, [], stack),
+        ...describeVersion(orphan, [], stack),
         orphanReason: orphan.reason,
         whyNoRollback: `it was rejected: "oarlock state recover ${request.name} -n ${request.namespace} --version ${orphan.version}" shows what it has`,
       })),
@@ -27,7 +27,7 @@ export async function stateVersions(request: StackRequest): Promise<StateVersion
   }
 }
 
-function versionOf(version: VersionInfo, all: readonly VersionInfo[], stack: Stack): StateVersion {
+function describeVersion(version: VersionInfo, all: readonly VersionInfo[], stack: Stack): StateVersion {
   const isCurrent = currentOf(all, version.kind)?.version === version.version
   const why = rollbackProblem(version, all, stack)
   const { kind, epoch, author, size, createdMs } = version
@@ -60,14 +60,12 @@ export async function stateDiff(request: StackRequest): Promise<Uint8Array> {
   expectManaged(await readStack(request))
   const state = new StoredState(request)
   const versions = await state.versions()
-  const find = (number: number) => {
-    const version = versions.find(each => each.version === number)
-    if (!version) throw new StatusError('NotFound', `version ${number} of the state is not stored: it may have been deleted since`)
-    return version
-  }
-  const to = find(numberIn(request.query, 'to') ?? versions[0]?.version ?? 0)
+  const to = versionOf(versions, numberIn(request.query, 'to') ?? versions[0]?.version ?? 0)
   const fromNumber = numberIn(request.query, 'from')
-  const from = fromNumber === undefined ? versions.find(({ version, kind }) => kind === to.kind && version < to.version) : find(fromNumber)
+  const from =
+    fromNumber === undefined
+      ? versions.find(({ version, kind }) => kind === to.kind && version < to.version)
+      : versionOf(versions, fromNumber)
   if (from && from.kind !== to.kind)
     throw badRequest(`version ${from.version} is of kind ${from.kind}, and version ${to.version} of ${to.kind}`)
   const options = { ...(from && { from: from.version }), to: to.version, withValues: request.query.get('values') === '1' }
@@ -77,7 +75,15 @@ export async function stateDiff(request: StackRequest): Promise<Uint8Array> {
   })
 }
 
-function numberIn(query: URLSearchParams, name: string): number | undefined {
+/** @throws {StatusError} NotFound */
+export function versionOf(versions: readonly VersionInfo[], number: number): VersionInfo {
+  const version = versions.find(each => each.version === number)
+  if (!version) throw new StatusError('NotFound', `version ${number} of the state is not stored: it may have been deleted since`)
+  return version
+}
+
+/** @throws {StatusError} BadRequest if it is not a number. Undefined: the query does not have it. */
+export function numberIn(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name)
   if (text === null) return undefined
   if (!/^\d{1,15}$/.test(text)) throw badRequest(`${name} must be the number of a version, got ${JSON.stringify(text.slice(0, 50))}`)
