@@ -1,11 +1,12 @@
 /** Large states and long YAML in the console of a real all-in-one, which runs in this process with its controllers. */
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { after, before, describe, type TestContext, test } from 'node:test'
-import { fetch, type Response } from 'undici'
+import { Agent, fetch, type Response } from 'undici'
 import { stackResource } from '../src/api/index.ts'
 import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type {
@@ -70,9 +71,12 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
     const cookie = (response.headers.get('set-cookie') ?? '').split(';', 1)[0] as string
     return { cookie, 'x-oarlock-csrf': ((await response.json()) as Session).csrfToken, ...json }
   }
+  // Without connections that are kept: the server, in the same thread, closes them while a test computes, before the client knows it.
+  const dispatcher = new Agent({ pipelining: 0 })
   const get = async (part: string, signal?: AbortSignal) =>
-    await fetch(`${api()}stacks/${namespace}/${name}/${part}`, { headers, ...(signal && { signal }) })
-  const post = async (path: string, body: object) => await fetch(`${api()}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    await fetch(`${api()}stacks/${namespace}/${name}/${part}`, { headers, dispatcher, ...(signal && { signal }) })
+  const post = async (path: string, body: object) =>
+    await fetch(`${api()}${path}`, { method: 'POST', headers, dispatcher, body: JSON.stringify(body) })
 
   async function read<Part>(response: Response): Promise<Part> {
     const text = await response.text()
@@ -94,6 +98,22 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
   }
   const inlineCpuMs = (name: TaskRequest['name'], ...args: unknown[]) => cpuMs(() => performTask({ name, args }))
 
+  /** {@link mainCpuMs} of a request, and its answer. The limit of a task is in real time: one that other processes have slowed down is repeated. */
+  const measured = async <Part>(t: TestContext, request: () => Promise<Response>) =>
+    await eventually(
+      async () => {
+        let part: Part | undefined
+        const usedMs = await mainCpuMs(t, async () => {
+          const response = await request()
+          if (response.status === 413) await response.text()
+          else part = await read<Part>(response)
+        })
+        return part !== undefined && { part, usedMs }
+      },
+      'an answer within the limit',
+      90_000,
+    )
+
   test('a comparison ends when its browser goes away', async () => {
     const cut = new AbortController()
     const response = get('diff?values=1', cut.signal).catch((error: Error) => error.name)
@@ -106,21 +126,15 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
   test('two states are compared in a process', async t => {
     const { versions } = await read<StateVersions>(await get('versions'))
     const [to, from] = versions.map(({ version }) => version)
-    let diff: StateDiff | undefined
-    const usedMs = await mainCpuMs(t, async () => {
-      diff = await read<StateDiff>(await get(`diff?from=${from}&to=${to}&values=1`))
-    })
-    deepEqual([diff?.from, diff?.to, diff?.resources.length], [from, to, 1])
+    const { part: diff, usedMs } = await measured<StateDiff>(t, () => get(`diff?from=${from}&to=${to}&values=1`))
+    deepEqual([diff.from, diff.to, diff.resources.length], [from, to, 1])
     const inlineMs = inlineCpuMs('diffStates', ...states, { to: 2, withValues: true })
     ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a process`)
   })
 
   test('the resources of a state are found in a process', async t => {
-    let found: StackResources | undefined
-    const usedMs = await mainCpuMs(t, async () => {
-      found = await read<StackResources>(await get('resources'))
-    })
-    deepEqual([found?.format, found?.total, found?.resources[0]?.address], ['terraform', 1, 'a.b'])
+    const { part: found, usedMs } = await measured<StackResources>(t, () => get('resources'))
+    deepEqual([found.format, found.total, found.resources[0]?.address], ['terraform', 1, 'a.b'])
     const inlineMs = inlineCpuMs('resourcesIn', states[0], 1)
     ok(usedMs < inlineMs, `${usedMs} ms, and ${inlineMs} ms without a process`)
   })
@@ -139,14 +153,13 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
     const { versions } = await read<StateVersions>(await get('versions'))
     const [current, older] = versions.map(({ version }) => version)
     const request = { action: 'rollback', namespace, name, version: older, currentVersion: current, confirmation: name }
-    const usedMs = await mainCpuMs(t, async () => {
-      match((await read<{ message: string }>(await post('actions', request))).message, /is the current state/)
-    })
+    const { part: result, usedMs } = await measured<{ message: string }>(t, () => post('actions', request))
+    match(result.message, /is the current state/)
     const inlineMs = inlineCpuMs('withNewerSerial', ...states)
     ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a process`)
   })
 
-  test('states that need too much memory or nest too deeply are rejected, and the next comparison works', async () => {
+  test('states that need too much memory or nest too deeply are rejected, and the next comparison works', async t => {
     const isLimit = /^413 reading these versions of the state takes more than (256 MB of memory|5 s): use "oarlock state pull"$/
     const isDeep = /^413 the state nests deeper than 500 levels: use "oarlock state pull"$/
     const ofInstances = (instances: string) =>
@@ -170,8 +183,8 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
     }
     await stored.write('terraform', 'ann', 'a test', async () => states[0])
     await client.close()
-    equal((await read<StackResources>(await get('resources'))).total, 1)
-    equal((await read<StateDiff>(await get(`diff?from=${kept}&to=${kept}`))).resources.length, 0)
+    equal((await measured<StackResources>(t, () => get('resources'))).part.total, 1)
+    equal((await measured<StateDiff>(t, () => get(`diff?from=${kept}&to=${kept}`))).part.resources.length, 0)
   })
 
   test('long YAML is parsed in a process, and what is wrong with it is found there', async t => {
@@ -183,13 +196,13 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
       [Array.from({ length: 9_000 }, (_, index) => `k${index}: 1\n`).join(''), /unknown field/],
       ['# a comment\n'.repeat(length / 12), /^$/],
     ] as const
-    const usedMs = await mainCpuMs(t, async () => {
-      for (const [added, message] of texts) {
-        const body = { yaml: yaml + added, resourceVersion }
-        const result = await read<YamlResult>(await post(`stacks/${namespace}/${name}/yaml`, body))
-        match(result.ok ? '' : (result.problems[0]?.message ?? 'unknown'), message)
-      }
-    })
+    let usedMs = 0
+    for (const [added, message] of texts) {
+      const body = { yaml: yaml + added, resourceVersion }
+      const { part: result, usedMs: ofText } = await measured<YamlResult>(t, () => post(`stacks/${namespace}/${name}/yaml`, body))
+      match(result.ok ? '' : (result.problems[0]?.message ?? 'unknown'), message)
+      usedMs += ofText
+    }
     const inlineMs = texts.reduce((sum, [added]) => sum + inlineCpuMs('parseStackYaml', yaml + added, { namespace, name }), 0)
     ok(usedMs < inlineMs / 2, `${usedMs} ms, and ${inlineMs} ms without a process`)
   })
@@ -217,7 +230,10 @@ describe('the console with large states and long YAML', { timeout: 240_000 }, ()
 
   test('no process is left when the console is closed', async () => {
     const cut = get('diff?values=1').catch(() => 'cut')
-    await eventually(() => consoleProcesses().includes('oarlock-console-states'), 'the process')
+    const isComparing = ({ spawnargs }: ChildProcess) => spawnargs.includes('oarlock-console-states')
+    const { pid } = await eventually(() => processes.running().find(isComparing), 'the process')
+    // So that it has not answered when the console is closed, which follows the controllers.
+    process.kill(pid as number, 'SIGSTOP')
     await app.stop({ graceMs: 1_000 })
     equal(await cut, 'cut')
     deepEqual(consoleProcesses(), [])

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
 import type { PoolRow } from '../../src/console/protocol/index.ts'
 import type { Client } from '../../src/kubernetes/client/index.ts'
@@ -208,13 +209,15 @@ describe('the sample fleet', { skip: skipSample, timeout: 240_000 }, () => {
       ['tenants', 'tenants', undefined],
     ] as const) {
       await open(path)
-      await eventually(async () => {
-        const items = await kubectlGet(resource)
-        const shown = Number(await page.locator('.total').textContent())
-        if (shown !== items.length) return undefined
-        if (nameOf) deepEqual(await chips(), countBy(items, nameOf), path)
-        return true
-      }, `${path} to be as kubectl lists them`)
+      // A Run of policy may have been active when it was suspended: it ends while both are read.
+      await eventually(
+        async () => {
+          const items = await kubectlGet(resource)
+          const shown = { total: Number(await page.locator('.total').textContent()), ...(nameOf && { states: await chips() }) }
+          return { path, shown, listed: { total: items.length, ...(nameOf && { states: countBy(items, nameOf) }) } }
+        },
+        ({ shown, listed }) => isDeepStrictEqual(shown, listed),
+      )
     }
     await open('')
     const tile = page.locator('.tile', { hasText: 'Stacks' })
@@ -264,7 +267,8 @@ describe('the sample fleet', { skip: skipSample, timeout: 240_000 }, () => {
       .locator('.run-list')
       .getByRole('link', { name: /^database-.*-2$/ })
       .click()
-    await page.locator('.page-header').getByText('Succeeded').waitFor()
+    // A worker starts, and its engine, which takes long where others use the processors.
+    await page.locator('.page-header').getByText('Succeeded').waitFor({ timeout: 60_000 })
     await page.locator('.log-line', { hasText: 'Succeeded: 2 added' }).waitFor()
   })
 })

@@ -87,6 +87,10 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
       return element.contains(document.elementFromPoint(x, top + height / 2))
     })
   const shownLines = () => page.locator('.log-line .log-text').allTextContents()
+  /** Waits until the page has all lines of the log: before, those that arrive may move what is measured. */
+  const whenRead = async ({ status }: Run) => {
+    await page.getByText(`${(status?.log?.lines ?? 0).toLocaleString('en-US')} lines`, { exact: true }).waitFor()
+  }
 
   test('shows the phases with durations, what the Run has used, and its log as text', async () => {
     await open(await runIn('marked', ['Succeeded']))
@@ -106,8 +110,8 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
   const lineCount = async () =>
     Number(/\d[\d,]*/.exec((await page.locator('.log').getAttribute('aria-label')) ?? '')?.[0].replaceAll(',', ''))
   const copyLog = async () => {
-    await page.getByRole('button', { name: 'Copy', exact: true }).click()
-    await page.getByText(/lines copied$/).waitFor()
+    // The result is shown for 2 s: the wait for it begins before the click.
+    await Promise.all([page.getByText(/lines copied$/).waitFor(), page.getByRole('button', { name: 'Copy', exact: true }).click()])
     return await page.evaluate(() => navigator.clipboard.readText())
   }
 
@@ -201,8 +205,10 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
   })
 
   test('of 100,000 lines only the visible ones are in the document; the log is searched, folded, copied and downloaded', async () => {
-    await open(await runIn('many', ['Succeeded']))
+    const run = await runIn('many', ['Succeeded'])
+    await open(run)
     await page.getByText(/^100,0\d\d lines$/).waitFor()
+    await whenRead(run)
     const search = page.getByRole('textbox', { name: 'Search the log' })
     await page.keyboard.press('/')
     ok(await search.evaluate(element => element === document.activeElement))
@@ -244,10 +250,17 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     const run = await runIn('many', ['Succeeded'])
     await open(run, '#L50000')
     await page.getByText(/^100,0\d\d lines$/).waitFor()
+    await whenRead(run)
     const target = page.locator('.log-line.target')
     await target.waitFor()
     await eventually(async () => await isOnScreen(target), 'the line on the screen')
-    const placePx = async () => ((await target.boundingBox())?.y ?? 0) - ((await page.locator('.log').boundingBox())?.y ?? 0)
+    /** Both in one step: what is above the log may change its height between two. */
+    const place = () =>
+      target.evaluate(line => {
+        const [log, { top, bottom, height }] = [line.closest('.log')?.getBoundingClientRect(), line.getBoundingClientRect()]
+        return { topPx: top - (log?.top ?? 0), belowPx: (log?.bottom ?? 0) - bottom, heightPx: height }
+      })
+    const placePx = async () => (await place()).topPx
     const beforePx = await placePx()
     ok((await layout()).sidewaysPx > 0)
     await page.getByRole('button', { name: 'Wrap', exact: true, pressed: false }).click()
@@ -259,9 +272,9 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
     await page.getByRole('button', { name: 'Wrap', exact: true, pressed: true }).waitFor()
     await target.waitFor()
     equal(await target.locator('.log-number').textContent(), '77777')
-    const [log, line] = [await page.locator('.log').boundingBox(), await target.boundingBox()]
-    ok(log && line && line.y >= log.y && line.y + line.height <= log.y + log.height, JSON.stringify({ log, line }))
-    equal(line.height, 40)
+    await whenRead(run)
+    // The columns of a row are measured when the first lines have been drawn.
+    await eventually(place, ({ topPx, belowPx, heightPx }) => topPx >= 0 && belowPx >= 0 && heightPx === 40)
     await page.locator('.log').evaluate(element => element.scrollTo({ top: element.scrollHeight }))
     await page.locator('.log-line', { hasText: 'line 100000 of many' }).waitFor()
     deepEqual(await layout(), { rowsTooMany: 0, belowPx: 0, sidewaysPx: 0 })
@@ -271,7 +284,9 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
   })
 
   test('a line of megabytes is shown in part, and what is missing is stated', async () => {
-    await open(await runIn('long', ['Succeeded']))
+    const run = await runIn('long', ['Succeeded'])
+    await open(run)
+    await whenRead(run)
     const line = page.locator('.log-line', { hasText: 'xxxxx' }).first()
     await line.getByText(/… 14,\d{3} more characters: wrap lines to read them$/).waitFor()
     await page.getByRole('button', { name: 'Wrap', exact: true }).click()
@@ -300,12 +315,14 @@ describe('the page of a Run', { skip: withoutChromium, timeout: 180_000 }, () =>
   })
 
   test('a Run links to its worker while that exists, and names it afterwards', async () => {
-    await makeStack('short', ['sleep', '8'])
+    const endFile = join(dataDir, 'end')
+    await makeStack('short', ['sh', '-c', `until test -e ${endFile}; do sleep 0.1; done`])
     const run = await runIn('short', ['Applying'])
     const name = run.spec.workerName as string
     await open(run)
     const link = page.getByRole('link', { name, exact: true })
     await link.waitFor()
+    writeFileSync(endFile, '')
     // A worker of the pool exits after its Run.
     await link.waitFor({ state: 'detached', timeout: 40_000 })
     await page.getByText(name, { exact: true }).waitFor()

@@ -294,7 +294,8 @@ describe('the page of a Stack in a browser', { timeout: 240_000, skip: withoutCh
     await page.waitForURL(/\/runs\/shop\/web-[0-9a-f]+-3$/)
     await page.unroute('**/console/api/actions')
     const plan = page.getByRole('region', { name: 'Text of the plan' })
-    await plan.getByText('data.theme: "light" → "dark"').waitFor()
+    // A worker starts first.
+    await plan.getByText('data.theme: "light" → "dark"').waitFor({ timeout: 60_000 })
     await page.goto(`${fleet.url}runs/shop/${fleet.firstRun}`)
     await plan.getByText('terraform_data.subnet[0] will be created').waitFor()
   })

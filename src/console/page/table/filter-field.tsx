@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { parseFilter } from '../../protocol/index.ts'
 import { formatNumber } from '../parts/format.ts'
 import { useShortcuts } from '../parts/shortcuts.ts'
@@ -28,8 +28,8 @@ export function FilterField({
   const text = useSignal(filter)
   const isOpen = useSignal(false)
   const chosen = useSignal(-1)
-  // The address changes elsewhere too: by the chips, saved views and the back button.
-  useEffect(() => {
+  // The address changes elsewhere too: by the chips, saved views and the back button. After a paint it would replace what is typed since.
+  useLayoutEffect(() => {
     if (document.activeElement !== input.current || timer.current === undefined) text.value = filter
   }, [filter])
   useEffect(() => () => clearTimeout(timer.current), [])
