@@ -255,7 +255,10 @@ describe('deletion of Stacks', { concurrency: 4 }, () => {
       deepEqual(await destroyPlans(), [])
 
       await stacks.patch('blocked', { spec: { suspend: true } })
-      match((await cli('destroy', 'blocked', '--yes')).stderr, /for 4 reasons:[\s\S]*- the Stack is suspended: set spec\.suspend to false/)
+      match(
+        (await cli('destroy', 'blocked', '--yes')).stderr,
+        /for 4 reasons:[\s\S]*- the Stack is suspended: resume it first: oarlock resume blocked -n default/,
+      )
 
       equal((await cli('state', 'unlock', 'blocked', '--yes')).code, 0)
       equal((await cli('delete', 'stack', 'user', '--timeout', '1m')).code, 0)

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import {
-  type ApprovalReason,
   annotations,
+  deletionRunEffect,
   formatRunRequest,
+  isConfirmedDeletion,
   isEnded,
   oarlockCommand,
   phaseOf,
@@ -14,7 +15,7 @@ import {
   stackResource,
 } from '../api/index.ts'
 import type { Client } from '../kubernetes/client/index.ts'
-import { findCondition, isConditionTrue } from '../kubernetes/object/index.ts'
+import { isConditionTrue } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { expectRunnable } from './expect-runnable.ts'
@@ -26,7 +27,9 @@ import { waitFor } from './wait-for.ts'
 async function requestRun(client: Client, stack: Stack, { type, options }: RequestedRun): Promise<string> {
   const request = formatRunRequest(type, randomBytes(5).toString('hex'), options)
   const { name, namespace } = stack.metadata
-  await expectRunnable(client, stack, type === 'plan-destroy' ? 'plan' : type)
+  await expectRunnable(client, stack, { type, options })
+  const effect = deletionRunEffect(stack)
+  if (effect !== undefined) note(`stack/${name}: ${effect}`)
   await client
     .resource(stackResource)
     .patch(name, { metadata: { annotations: { [annotations.requestedRun]: request } } }, { type: 'merge', namespace })
@@ -170,11 +173,4 @@ export function awaitingApproval(stack: Stack, plan: PlanCounts & { runName: str
       ? `show and confirm it: ${oarlockCommand('destroy', metadata)}`
       : `show and approve it: ${oarlockCommand('approve', metadata)}`,
   })
-}
-
-/** Whether the deletion waits for the confirmation of a user who may destroy the Stack, and not for an approval. */
-export function isConfirmedDeletion({ status }: Pick<Stack, 'status'>): boolean {
-  const condition = findCondition(status?.conditions, 'AwaitingApproval')
-  const required: ApprovalReason = 'ConfirmationRequired'
-  return condition?.status === 'True' && condition.reason === required
 }
