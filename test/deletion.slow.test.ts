@@ -223,6 +223,12 @@ describe('deletion of Stacks', { concurrency: 4 }, () => {
       await stacks.patch('first', { spec: { source: recorded(file).source } })
       await stacks.untilReady('first')
       await rejects(executeDestruction(oarlock.client, planned!, { wait: true, timeoutMs: 60_000 }), {
+        exitCode: 4,
+        message: 'stack/first has changed since its destruction was shown: nothing is destroyed',
+      })
+      // As if its source had changed, and not its spec.
+      const shown = { ...planned!, stack: await stacks.get('first') }
+      await rejects(executeDestruction(oarlock.client, shown, { wait: true, timeoutMs: 60_000 }), {
         exitCode: 9,
         hint: 'show and confirm it: oarlock destroy first -n default',
       })
