@@ -10,6 +10,7 @@ import { type AllInOne, startAllInOne } from '../src/app/index.ts'
 import type {
   Action,
   BulkResult,
+  Destruction,
   OverviewFacts,
   PoolFacts,
   PoolHistoryFacts,
@@ -20,7 +21,7 @@ import type {
   ViewDelta,
   ViewQuery,
 } from '../src/console/protocol/index.ts'
-import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 
@@ -423,6 +424,161 @@ describe('the console', { timeout: 120_000 }, () => {
     const { metadata } = await stacks.get(name, { namespace })
     match(metadata.annotations?.['oarlock.dev/destroy-plan'] ?? '', /^none@/)
     await stacks.patch(name, { metadata: { finalizers: null } } as object, { type: 'merge', namespace })
+  })
+
+  /** An action on a Stack, as its page requests it: `STATUS MESSAGE`. */
+  async function act(namespace: string, name: string, body: object): Promise<string> {
+    const response = await admin.send('POST', 'actions', { namespace, name, ...body })
+    return `${response.status} ${((await response.json()) as { message: string }).message}`
+  }
+  const json = async <T>(path: string): Promise<T> => (await (await admin.get(path)).json()) as T
+  const actionsOf = async (namespace: string, name: string) =>
+    new Map((await json<Action[]>(`actions/stacks/${namespace}/${name}`)).map(action => [action.name, action]))
+  const bulkRun = async (filter: string, expected: number) => {
+    const response = await admin.send('POST', 'bulk', { action: 'run', filter, expected })
+    return ((await response.json()) as BulkResult).results.map(result => [result.key, result.ok, result.message])
+  }
+
+  /** A Stack that workers apply: it is Ready. */
+  async function makeApplied(namespace: string, name: string, destroy: readonly string[]) {
+    const stacks = client.resource(stackResource)
+    const command = { apply: ['true'], destroy: [...destroy] }
+    await stacks.create({ metadata: { namespace, name }, spec: { engine: 'command', command, source: { inline: { files: { a: '1' } } } } })
+    const ready = async () => isConditionTrue((await stacks.get(name, { namespace })).status?.conditions, 'Ready') || undefined
+    await eventually(ready, `Stack ${name}`, 60_000)
+  }
+
+  test('a canceled destruction is continued by a Run only for who has seen the deletion, and by no action on many', async () => {
+    const [stacks, runs] = [client.resource(stackResource), client.resource(runResource)]
+    const [namespace, name] = ['a', 'canceled']
+    await makeApplied(namespace, name, ['sleep', '100'])
+    await stacks.delete(name, { namespace })
+    const active = async () => (await runs.list({ namespace })).items.find(run => run.spec.type === 'Destroy' && isOf(name, run))
+    const { metadata } = await eventually(active, 'the Destroy', 30_000)
+    equal(await act(namespace, metadata.name, { action: 'cancel' }), `200 run/${metadata.name}: cancellation requested`)
+    const canceled = async () => {
+      const stack = await stacks.get(name, { namespace })
+      return stack.status?.conditions?.find(({ type }) => type === 'Stalled')?.reason === 'RunCanceled' ? stack : undefined
+    }
+    const { uid, generation } = (await eventually(canceled, 'the canceled destruction', 60_000)).metadata
+
+    const reason = `no Run of stack/${name} was requested: the Stack is being deleted: look at its page, which states what a Run does then, and request it there`
+    const listed = async () => (await bulkRun('name:canceled', 1).catch(() => [])).length > 0 || undefined
+    await eventually(listed, 'the row of the Stack')
+    deepEqual(await bulkRun('name:canceled', 1), [[`${namespace}/${name}`, false, reason]])
+    for (const shown of [{}, { uid, generation: 1 }, { uid: 'another', generation }])
+      equal(await act(namespace, name, { action: 'run', ...shown }), `409 ${reason}`)
+    for (const action of ['plan', 'refresh', 'plan-destroy'])
+      match(
+        await act(namespace, name, { action, uid, generation }),
+        /^409 no Run of stack\/canceled was requested: the Stack is being deleted: a Run destroys/,
+      )
+    equal((await stacks.get(name, { namespace })).metadata.annotations?.['oarlock.dev/requested-run'], undefined)
+
+    const run = (await actionsOf(namespace, name)).get('run')
+    deepEqual([run?.enabled, /this destroys its real resources/.test(run?.effect ?? '')], [true, true])
+    equal(await act(namespace, name, { action: 'run', uid, generation }), `200 stack/${name}: run requested`)
+    const destroys = async () =>
+      (await runs.list({ namespace })).items.filter(one => one.spec.type === 'Destroy' && isOf(name, one)).length === 2 || undefined
+    await eventually(destroys, 'the other Destroy', 30_000)
+    // Its resources are left, so that it does not wait for the command.
+    await stacks.patch(name, { spec: { deletion: 'Orphan' } }, { type: 'merge', namespace })
+    await eventually(async () => (await stacks.getOrUndefined(name, { namespace })) === undefined || undefined, 'the deletion', 60_000)
+  })
+
+  test('a restored Stack is planned only, and a suspended one gets no Run: in an action on many each has its reason', async () => {
+    const stacks = client.resource(stackResource)
+    const namespace = 'c'
+    await client.resource(namespaceResource).create({ metadata: { name: namespace } })
+    for (const name of ['free', 'restored', 'suspended']) await makeStack(namespace, name)
+    await stacks.patchStatus('restored', { status: { restored: { at: '2026-06-01T10:00:00Z' } } }, { namespace })
+    await stacks.patch('suspended', { spec: { suspend: true } }, { type: 'merge', namespace })
+    const review =
+      'the Stack was restored from a backup and waits for its review: show what differs with "oarlock plan restored -n c", then use "oarlock restore accept restored -n c"'
+    deepEqual(await bulkRun('namespace:c', 3), [
+      ['c/free', true, 'stack/free: run requested'],
+      ['c/restored', false, `no Run of stack/restored was requested: ${review}`],
+      [
+        'c/suspended',
+        false,
+        'no Run of stack/suspended was requested: the Stack is suspended: resume it first: oarlock resume suspended -n c',
+      ],
+    ])
+    equal(await act(namespace, 'restored', { action: 'refresh' }), `409 no Run of stack/restored was requested: ${review}`)
+    equal(await act(namespace, 'restored', { action: 'plan' }), '200 stack/restored: plan requested')
+    deepEqual((await actionsOf(namespace, 'restored')).get('destroy')?.why, review)
+  })
+
+  test('what would keep a destruction waiting is stated before a plan, and the Stack is not deleted', async () => {
+    const stacks = client.resource(stackResource)
+    const [namespace, name] = ['c', 'network']
+    await makeStack(namespace, name)
+    const { spec } = await makeStack(namespace, 'web')
+    await stacks.patch('web', { spec: { ...spec, dependsOn: [{ name }] } }, { type: 'merge', namespace })
+    const lock = { ID: 'lock-1', Operation: 'test', Who: 'anna@host', Created: '2026-06-01T10:00:00Z', Path: '' }
+    const stores = await createClient({ kubeconfig: app.kubeconfigPath })
+    const headers = { 'content-type': 'application/json' }
+    await stores.request({ method: 'LOCK', path: `/state/${namespace}/${name}`, body: JSON.stringify(lock), headers, idempotent: false })
+    await stores.close()
+    const blockers = await eventually(async () => {
+      const found = (await json<Destruction>(`destructions/${namespace}/${name}`)).blockers
+      return found.length === 2 ? found : undefined
+    }, 'the dependent in the table')
+    match(
+      blockers[0] ?? '',
+      /^Stacks depend on it: web; destroy them first, or all Stacks of the namespace with: oarlock destroy --all -n c$/,
+    )
+    match(blockers[1] ?? '', /^the state is locked by .*: wait for the holder, or release the lock: oarlock state unlock network -n c$/)
+    const { uid, generation } = (await stacks.get(name, { namespace })).metadata
+    equal(
+      await act(namespace, name, { action: 'destroy', uid, generation, nothingToDestroy: true, confirmation: name }),
+      `409 stack/${name} cannot be destroyed: ${blockers.join('; ')}`,
+    )
+    equal((await stacks.get(name, { namespace })).metadata.deletionTimestamp, undefined)
+  })
+
+  test('a deletion that makes another plan than the confirmed one is confirmed again with Destroy, and not approved', async () => {
+    const stacks = client.resource(stackResource)
+    const [namespace, name] = ['a', 'replanned']
+    await makeApplied(namespace, name, ['true'])
+    const confirmation = name
+    const before = (await stacks.get(name, { namespace })).metadata
+    const { isEmpty, blockers } = await json<Destruction>(`destructions/${namespace}/${name}`)
+    deepEqual([isEmpty, blockers], [false, []])
+    const wrong = { action: 'destroy', uid: before.uid, generation: before.generation, digest: 'sha256:of-another-plan', confirmation }
+    equal(await act(namespace, name, wrong), `200 stack/${name}: destruction of exactly this plan requested`)
+    const { pending, uid, generation } = await eventually(
+      async () => {
+        const found = await json<Destruction>(`destructions/${namespace}/${name}`)
+        return found.pending && { ...found, pending: found.pending }
+      },
+      'the plan that waits',
+      60_000,
+    )
+    const { digest } = pending
+
+    const why =
+      'the deletion of the Stack needs no approval, but the confirmation of the user who destroys it: show and confirm its plan: oarlock destroy replanned -n a'
+    const actions = await actionsOf(namespace, name)
+    deepEqual([actions.get('approve')?.why, actions.get('reject'), actions.get('destroy')?.enabled], [why, undefined, true])
+    for (const action of ['approve', 'reject'])
+      equal(await act(namespace, name, { action, digest, uid, generation }), `409 stack/${name}: ${why}`)
+    const destroy = { action: 'destroy', uid, generation, confirmation }
+    match(await act(namespace, name, { ...destroy, digest: 'sha256:of-another-plan' }), /^409 .* has changed since it was shown/)
+    equal(await act(namespace, name, { ...destroy, digest }), `200 stack/${name}: destruction of exactly this plan confirmed`)
+    await eventually(async () => (await stacks.getOrUndefined(name, { namespace })) === undefined || undefined, 'the deletion', 60_000)
+  })
+
+  test('a Stack that was never applied, and whose source is broken, is destroyed without a plan', async () => {
+    const stacks = client.resource(stackResource)
+    const [namespace, name] = ['a', 'broken']
+    const source = { git: { url: 'http://127.0.0.1:1/none.git', ref: 'main' } }
+    await stacks.create({ metadata: { namespace, name }, spec: { engine: 'command', command: { apply: ['true'] }, source } })
+    const { uid, generation, isEmpty, blockers } = await json<Destruction>(`destructions/${namespace}/${name}`)
+    deepEqual([isEmpty, blockers], [true, []])
+    const destroy = { action: 'destroy', uid, generation, nothingToDestroy: true, confirmation: name }
+    equal(await act(namespace, name, destroy), `200 stack/${name}: deletion requested`)
+    await eventually(async () => (await stacks.getOrUndefined(name, { namespace })) === undefined || undefined, 'the deletion', 30_000)
   })
 
   test('after a sign-out the stream ends and the cookie is worth nothing', async () => {

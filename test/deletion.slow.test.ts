@@ -223,6 +223,12 @@ describe('deletion of Stacks', { concurrency: 4 }, () => {
       await stacks.patch('first', { spec: { source: recorded(file).source } })
       await stacks.untilReady('first')
       await rejects(executeDestruction(oarlock.client, planned!, { wait: true, timeoutMs: 60_000 }), {
+        exitCode: 4,
+        message: 'stack/first has changed since its destruction was shown: nothing is destroyed',
+      })
+      // As if its source had changed, and not its spec.
+      const shown = { ...planned!, stack: await stacks.get('first') }
+      await rejects(executeDestruction(oarlock.client, shown, { wait: true, timeoutMs: 60_000 }), {
         exitCode: 9,
         hint: 'show and confirm it: oarlock destroy first -n default',
       })
@@ -255,7 +261,10 @@ describe('deletion of Stacks', { concurrency: 4 }, () => {
       deepEqual(await destroyPlans(), [])
 
       await stacks.patch('blocked', { spec: { suspend: true } })
-      match((await cli('destroy', 'blocked', '--yes')).stderr, /for 4 reasons:[\s\S]*- the Stack is suspended: set spec\.suspend to false/)
+      match(
+        (await cli('destroy', 'blocked', '--yes')).stderr,
+        /for 4 reasons:[\s\S]*- the Stack is suspended: resume it first: oarlock resume blocked -n default/,
+      )
 
       equal((await cli('state', 'unlock', 'blocked', '--yes')).code, 0)
       equal((await cli('delete', 'stack', 'user', '--timeout', '1m')).code, 0)

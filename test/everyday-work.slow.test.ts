@@ -45,7 +45,10 @@ describe('everyday work', { concurrency: 3 }, () => {
     equal((await own.runsOf('a')).length, 1, 'a suspended Stack starts no Run')
     const refused = await oarlock('run', 'a', '-n', 'suspended')
     equal(refused.code, 1, refused.text)
-    match(refused.stderr, /stack\/a is suspended\n.*hint: resume it first: oarlock resume a -n suspended/)
+    match(
+      refused.stderr,
+      /no Run of stack\/a was requested: the Stack is suspended\n.*hint: resume it first: oarlock resume a -n suspended/,
+    )
 
     equal((await succeeds('resume', '-l', 'tier=web', '-n', 'suspended')).text, 'stack/a resumed\n')
     await own.untilReady('a')

@@ -107,6 +107,21 @@ export {
   stackSpecSchema,
 } from './stack.ts'
 export {
+  type Blocker,
+  type DestructionFacts,
+  decisionBlocker,
+  deletionRunEffect,
+  dependentsBlockers,
+  destroyBlocker,
+  destructionBlockers,
+  formatBlocker,
+  isConfirmedDeletion,
+  type KnownState,
+  type RequestedKind,
+  reportsStateError,
+  runBlocker,
+} from './stack-blockers.ts'
+export {
   type ApprovalReason,
   approvalReasons,
   driftedReasons,

@@ -1,9 +1,11 @@
 import { equal } from 'node:assert/strict'
 import { test } from 'node:test'
+import { approvalPolicyOf } from './names.ts'
 import { isShown, requiresApproval } from './plan-decision.ts'
 import type { Stack } from './stack.ts'
 
-const labeled = (value: string) => ({ metadata: { labels: { 'oarlock.dev/approval': value } } })
+type Namespace = { readonly metadata: { readonly labels?: Readonly<Record<string, string>> } }
+const labeled = (value: string): Namespace => ({ metadata: { labels: { 'oarlock.dev/approval': value } } })
 
 for (const [approval, namespace, expected] of [
   ['Auto', undefined, false],
@@ -12,9 +14,9 @@ for (const [approval, namespace, expected] of [
   ['Auto', labeled('a typing error'), true],
   ['Manual', undefined, true],
   ['Manual', { metadata: {} }, true],
-] as const)
+] as readonly (readonly ['Auto' | 'Manual', Namespace | undefined, boolean])[])
   test(`spec.approval ${approval} in a namespace ${JSON.stringify(namespace?.metadata)} ${expected ? 'requires' : 'does not require'} an approval`, () =>
-    equal(requiresApproval({ spec: { engine: 'command', source: {}, approval } }, namespace), expected))
+    equal(requiresApproval({ approval }, approvalPolicyOf(namespace?.metadata.labels)), expected))
 
 const shown = { uid: 'u', generation: 3 }
 const stackOf = (metadata: object, digest?: string) =>

@@ -1,4 +1,4 @@
-import { annotations, approvalPolicyOf } from './names.ts'
+import { type ApprovalPolicy, annotations } from './names.ts'
 import type { Stack } from './stack.ts'
 
 /** What users read of a digest. */
@@ -33,11 +33,9 @@ export const rejectionOf = (digest: string, user: string, reason: string | undef
 /** Instead of the digest of a plan, in the confirmation of a destruction that has nothing to destroy. */
 export const nothingToDestroy = 'none'
 
-/** Whether the plans of a Stack need an approval. `namespace`: undefined if the user may not read it; then only the Stack decides. */
-export const requiresApproval = (
-  { spec }: Pick<Stack, 'spec'>,
-  namespace: { readonly metadata: { readonly labels?: Readonly<Record<string, string>> | undefined } } | undefined,
-): boolean => spec.approval === 'Manual' || approvalPolicyOf(namespace?.metadata.labels) !== undefined
+/** Whether the plans of a Stack need an approval, because of its spec or of its namespace. */
+export const requiresApproval = ({ approval }: Pick<Stack['spec'], 'approval'>, policy: ApprovalPolicy | undefined): boolean =>
+  approval === 'Manual' || policy !== undefined
 
 /** The confirmation that a Stack is destroyed by exactly this plan, whatever its `spec.deletion` is: a merge patch, before its deletion. */
 export const destructionOf = ({ metadata, spec }: Pick<Stack, 'metadata' | 'spec'>, digest: string, nowMs: number) => ({

@@ -1,8 +1,6 @@
-import { oarlockCommand, type Stack } from '../api/index.ts'
-import { isConditionTrue } from '../kubernetes/object/index.ts'
+import { decisionBlocker, type Stack } from '../api/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
-import { isConfirmedDeletion } from './request-run.ts'
 
 export type PendingPlan = NonNullable<NonNullable<Stack['status']>['plan']>
 
@@ -11,18 +9,10 @@ const minDigestLength = 8
 
 /** The plan of a Stack that awaits approval. @throws {CliError} if none does. */
 export function pendingPlan(stack: Stack): PendingPlan {
-  const { plan, conditions } = stack.status ?? {}
-  if (isConfirmedDeletion(stack))
-    throw new CliError(`the deletion of stack/${stack.metadata.name} needs no approval, but the confirmation of the user who destroys it`, {
-      exitCode: exitCodes.failed,
-      hint: `show and confirm its plan: ${oarlockCommand('destroy', stack.metadata)}`,
-    })
-  if (plan && isConditionTrue(conditions, 'AwaitingApproval')) return plan
-  const hint =
-    stack.spec.approval === 'Manual'
-      ? `"${oarlockCommand('describe stack', stack.metadata)}" shows its state`
-      : 'only a Stack with spec.approval Manual, or in a namespace with the label oarlock.dev/approval, awaits approval'
-  throw new CliError(`stack/${stack.metadata.name} has no plan awaiting approval`, { exitCode: exitCodes.failed, hint })
+  const blocker = decisionBlocker(stack)
+  if (!blocker) return stack.status!.plan!
+  const { text, remedy } = blocker
+  throw new CliError(`stack/${stack.metadata.name}: ${text}`, { exitCode: exitCodes.failed, ...(remedy !== undefined && { hint: remedy }) })
 }
 
 /** @throws {CliError} unless `given` is the digest of the plan, or its beginning. */

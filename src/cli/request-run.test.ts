@@ -5,7 +5,7 @@ import { type Run, runResource, stackResource } from '../api/index.ts'
 import { startTestServer } from '../kubernetes/testing/index.ts'
 import { exitCodes } from './exit-codes.ts'
 import { makeRun, makeStack } from './fleet/fleet.testing.ts'
-import { expectNoPendingPlan, isConfirmedDeletion, planText, whenEnded } from './request-run.ts'
+import { expectNoPendingPlan, planText, whenEnded } from './request-run.ts'
 
 test('the plan of a refresh is described as changes of the state, not of the resources', () => {
   const counts = { add: 0, change: 1, destroy: 2 }
@@ -67,14 +67,4 @@ test('a Run reports a plan that awaits approval if it is its own, or has replace
   await rejects(expectNoPendingPlan(api.client, own, 10_000), { exitCode: exitCodes.awaitingApproval })
   await expectNoPendingPlan(api.client, run('Plan', false), 10_000)
   await expectNoPendingPlan(api.client, run('Apply', true), 10_000)
-})
-
-test('a deletion waits for a confirmation by the reason of the condition, whatever its message', () => {
-  const deletion = (reason: string, status: 'True' | 'False' = 'True') => {
-    const message = 'Approve it with: oarlock approve app -n default; the destruction was requested by oarlock destroy app'
-    return isConfirmedDeletion({ status: { conditions: [{ type: 'AwaitingApproval', status, reason, message, lastTransitionTime: '' }] } })
-  }
-  equal(deletion('ConfirmationRequired'), true)
-  equal(deletion('ConfirmationRequired', 'False'), false)
-  equal(deletion('Void'), false)
 })

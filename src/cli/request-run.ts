@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import {
-  type ApprovalReason,
   annotations,
+  deletionRunEffect,
   formatRunRequest,
+  isConfirmedDeletion,
   isEnded,
   oarlockCommand,
   phaseOf,
@@ -13,8 +14,8 @@ import {
   stackMessage,
   stackResource,
 } from '../api/index.ts'
-import type { Client } from '../kubernetes/client/index.ts'
-import { findCondition, isConditionTrue } from '../kubernetes/object/index.ts'
+import { type Client, patchIf } from '../kubernetes/client/index.ts'
+import { isConditionTrue } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { expectRunnable } from './expect-runnable.ts'
@@ -22,14 +23,21 @@ import type { RequestedRun } from './run-options.ts'
 import { note } from './terminal.ts'
 import { waitFor } from './wait-for.ts'
 
-/** Requests a Run from the stack controller; returns the id of the request. */
-async function requestRun(client: Client, stack: Stack, { type, options }: RequestedRun): Promise<string> {
-  const request = formatRunRequest(type, randomBytes(5).toString('hex'), options)
-  const { name, namespace } = stack.metadata
-  await expectRunnable(client, stack, type === 'plan-destroy' ? 'plan' : type)
-  await client
-    .resource(stackResource)
-    .patch(name, { metadata: { annotations: { [annotations.requestedRun]: request } } }, { type: 'merge', namespace })
+/** Requests a Run of the Stack as it is now from the stack controller; returns the id of the request. */
+async function requestRun(client: Client, { metadata }: Stack, requested: RequestedRun): Promise<string> {
+  const request = formatRunRequest(requested.type, randomBytes(5).toString('hex'), requested.options)
+  const expectPossible = async (stack: Stack) => {
+    await expectRunnable(client, stack, requested)
+    return true
+  }
+  const patched = await patchIf(
+    client.resource(stackResource),
+    metadata,
+    async stack => await expectPossible(stack as Stack),
+    () => ({ metadata: { annotations: { [annotations.requestedRun]: request } } }),
+  )
+  const effect = patched && deletionRunEffect(patched as Stack)
+  if (effect !== undefined) note(`stack/${metadata.name}: ${effect}`)
   return request
 }
 
@@ -170,11 +178,4 @@ export function awaitingApproval(stack: Stack, plan: PlanCounts & { runName: str
       ? `show and confirm it: ${oarlockCommand('destroy', metadata)}`
       : `show and approve it: ${oarlockCommand('approve', metadata)}`,
   })
-}
-
-/** Whether the deletion waits for the confirmation of a user who may destroy the Stack, and not for an approval. */
-export function isConfirmedDeletion({ status }: Pick<Stack, 'status'>): boolean {
-  const condition = findCondition(status?.conditions, 'AwaitingApproval')
-  const required: ApprovalReason = 'ConfirmationRequired'
-  return condition?.status === 'True' && condition.reason === required
 }

@@ -1,11 +1,12 @@
 import { annotations, type Stack } from '../../api/index.ts'
+import { readRequiresApproval } from '../../controllers/stack/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { usageError } from '../cli-error.ts'
 import { countOf } from '../count-of.ts'
 import { destroyNamespace } from '../destroy/destroy-namespace.ts'
-import { destructionRequiresApproval, executeDestruction } from '../destroy/execute-destruction.ts'
+import { executeDestruction } from '../destroy/execute-destruction.ts'
 import { type PlannedDestruction, planDestructions, setSource, showDestruction } from '../destroy/plan-destruction.ts'
 import { hasRight } from '../require-rights.ts'
 import { getStack, visibleStacks } from '../targets.ts'
@@ -34,11 +35,7 @@ export async function destroy(target: string | undefined, options: DestroyOption
       const planOptions = { what: `stack/${name}`, timeoutMs, useCurrentSource, listOthers, includesOthers: false }
       const [planned] = await planDestructions(client, [stack], planOptions)
       await showDestruction(client, planned!)
-      if (
-        planned!.plan &&
-        (await destructionRequiresApproval(client, stack)) &&
-        !(await hasRight(client, { namespace, name }, approvalRight))
-      )
+      if (planned!.plan && (await readRequiresApproval(client, stack)) && !(await hasRight(client, { namespace, name }, approvalRight)))
         note(
           `stack/${name} is then deleted when a user with the permission to ${approvalRight.verb} stacks/${approvalRight.subresource} approves this plan`,
         )

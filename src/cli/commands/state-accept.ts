@@ -1,7 +1,6 @@
 import { expectedStateVersion, oarlockCommand } from '../../api/index.ts'
-import { decideStateError, formatStateError } from '../../stores/state/index.ts'
+import { decideStateError, formatStateError, newestNumber } from '../../stores/state/index.ts'
 import type { AccessOptions } from '../access.ts'
-import { newestNumber } from '../state/state-api.ts'
 import { confirm, note, print } from '../terminal.ts'
 import { withState } from './state.ts'
 

@@ -1,10 +1,11 @@
-import { destructionOf, requiresApproval, type Stack, stackResource } from '../../api/index.ts'
-import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
+import { destructionOf, isConfirmedDeletion, isShown, oarlockCommand, type Stack, stackResource } from '../../api/index.ts'
+import { readRequiresApproval } from '../../controllers/stack/index.ts'
+import { type Client, patchIf } from '../../kubernetes/client/index.ts'
 import { isConditionTrue, isReason } from '../../kubernetes/object/index.ts'
 import { approvePlan } from '../approve-plan.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { awaitingApproval, isConfirmedDeletion } from '../request-run.ts'
+import { awaitingApproval } from '../request-run.ts'
 import { hasRight } from '../require-rights.ts'
 import { note } from '../terminal.ts'
 import { waitFor } from '../wait-for.ts'
@@ -24,14 +25,28 @@ export async function executeDestruction(
   if (changesSource) await setSource(client, stack, 'Current')
   if (changesSource && wait) await whenStatusChanged(client, stack, Math.min(timeoutMs, changeGraceMs))
   const { name, namespace, uid, deletionTimestamp } = stack.metadata
-  const stacks = client.resource(stackResource)
   const isApproval = deletionTimestamp !== undefined && !isConfirmedDeletion(stack)
-  if (confirmed !== undefined && !isApproval)
-    await stacks.patch(name, destructionOf(stack, confirmed, Date.now()) as object, { type: 'merge', namespace })
-  if (!deletionTimestamp) await stacks.delete(name, { namespace, preconditions: { uid } })
-  if (plan && (wait || (await destructionRequiresApproval(client, stack))))
-    await approveIfRequired(client, stack, plan, { wait, timeoutMs })
+  if (confirmed !== undefined && !isApproval) await confirmDestruction(client, stack, confirmed)
+  if (!deletionTimestamp) await client.resource(stackResource).delete(name, { namespace, preconditions: { uid } })
+  if (plan && (wait || (await readRequiresApproval(client, stack)))) await approveIfRequired(client, stack, plan, { wait, timeoutMs })
   if (wait) await whenDestroyed(client, stack, timeoutMs, plan?.runName)
+}
+
+/**
+ * Records the confirmation on the Stack that was shown (invariant 11). Annotations and the status may have changed since.
+ * @throws {CliError} if its spec has changed, or it was created again, or, during its deletion, another plan awaits the confirmation.
+ */
+async function confirmDestruction(client: Client, { metadata }: Stack, confirmed: string): Promise<void> {
+  const { name, uid, generation = 0, deletionTimestamp } = metadata
+  // Before the deletion the plan is that of a Run, and none that awaits a decision.
+  const shown = { uid, generation, digest: deletionTimestamp === undefined ? undefined : confirmed }
+  const isSame = (stack: Pick<Stack, 'metadata' | 'status'>) => isShown(stack, shown)
+  const patched = await patchIf(client.resource(stackResource), metadata, isSame, stack => destructionOf(stack, confirmed, Date.now()))
+  if (patched) return
+  throw new CliError(`stack/${name} has changed since its destruction was shown: nothing is destroyed`, {
+    exitCode: exitCodes.rejected,
+    hint: `show and confirm what would be destroyed now: ${oarlockCommand('destroy', metadata)}`,
+  })
 }
 
 /** A controller usually starts with another source within milliseconds. */
@@ -48,13 +63,6 @@ async function whenStatusChanged(client: Client, stack: Stack, timeoutMs: number
     // What it waits for, such as the lock of a user, does not depend on the source.
     if (!(error instanceof CliError && error.exitCode === exitCodes.timedOut)) throw error
   })
-}
-
-/** Whether the destruction needs an approval. False if that follows from the namespace, which the user may not read. */
-export async function destructionRequiresApproval(client: Client, stack: Stack): Promise<boolean> {
-  const { namespace = 'default' } = stack.metadata
-  const readNamespace = client.resource(namespaceResource).getOrUndefined(namespace)
-  return requiresApproval(stack, await readNamespace.catch(() => undefined))
 }
 
 /** Where the Stack or its namespace requires approval, its deletion waits for that of the plan. */

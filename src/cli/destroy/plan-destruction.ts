@@ -1,10 +1,9 @@
 import { annotations, nothingToDestroy, phaseOf, type Run, type Stack, stackResource } from '../../api/index.ts'
-import { hasResources } from '../../controllers/stack/index.ts'
+import { readHasResources } from '../../controllers/stack/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { isConditionTrue } from '../../kubernetes/object/index.ts'
 import { type ShownPlan, showPlan } from '../approve-plan.ts'
 import { runRequest } from '../request-run.ts'
-import { runsOf } from '../targets.ts'
 import { note } from '../terminal.ts'
 import { type Blocker, expectNoBlockers, findBlockers } from './blockers.ts'
 
@@ -50,7 +49,7 @@ async function knownBlockers(client: Client, stacks: readonly Stack[], options: 
   const found = await Promise.all(
     stacks.map(async stack => {
       if (stack.metadata.deletionTimestamp) return []
-      const blockers = await findBlockers(client, stack, { others, together, isPlanned: await needsPlan(client, stack) })
+      const blockers = await findBlockers(client, stack, { others, together, isPlanned: await readHasResources(client, stack) })
       return blockersOf(stack, blockers, options)
     }),
   )
@@ -68,9 +67,6 @@ async function readAgain(client: Client, stacks: readonly Stack[]): Promise<Stac
   return found.filter((stack, index): stack is Stack => stack?.metadata.uid === stacks[index]?.metadata.uid)
 }
 
-const needsPlan = async (client: Client, stack: Stack): Promise<boolean> =>
-  hasResources(stack, stack.status ?? {}, (await runsOf(client, stack)).reverse())
-
 /** The `problem` is why the plan failed. */
 async function planDestruction(client: Client, stack: Stack, options: PlanOptions): Promise<PlannedDestruction & { problem?: string }> {
   const { status, metadata } = stack
@@ -81,7 +77,7 @@ async function planDestruction(client: Client, stack: Stack, options: PlanOption
     return { stack, plan, ...(plan && { confirmed: plan.digest }) }
   }
   // Its first Apply may begin before the deletion: what that creates was not shown.
-  if (!(await needsPlan(client, stack))) return { stack, plan: undefined, confirmed: nothingToDestroy }
+  if (!(await readHasResources(client, stack))) return { stack, plan: undefined, confirmed: nothingToDestroy }
   const run = await requestPlan(client, stack, options)
   const { plan, changed, reason, message } = run.status ?? {}
   if (phaseOf(run) !== 'Succeeded') {

@@ -1,9 +1,10 @@
 import { annotations, pendingImport, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
+import { newestNumber } from '../../stores/state/index.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { visibleStacks } from '../targets.ts'
-import { newestNumber, type StateApi } from './state-api.ts'
+import type { StateApi } from './state-api.ts'
 
 /**
  * Stores a state with `write` and records its lineage. As pending before: a Stack without a Run is otherwise deleted as one that has created nothing, and its

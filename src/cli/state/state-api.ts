@@ -189,12 +189,6 @@ export class StateApi {
 /** In the message of `JournalUnreadable`: a client of the API server gets the code of the stores as a part of the message. */
 const unreadable = 'cannot be read by this version of Oarlock'
 
-/** Number of the newest accepted version of any kind; 0 without one. */
-export const newestNumber = (versions: readonly VersionInfo[]): number => Math.max(0, ...versions.map(({ version }) => version))
-
-/** Whether an update has not completed, or its journal could not be read. */
-export const hasJournal = (versions: readonly VersionInfo[]): boolean => versions.some(({ journalEntries }) => journalEntries !== undefined)
-
 /** @param key NAMESPACE/NAME of the Stack. */
 export function unlockHint(lock: CurrentLock | undefined, key: string): string {
   if (lock === undefined) return 'retry the command'

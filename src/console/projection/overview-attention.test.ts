@@ -22,7 +22,7 @@ for (const [name, stack, want] of [
   ['a deletion that waits for a change by a user does immediately', row('Deleting', { isStalled: true }), 'Failed'],
 ] as const)
   test(`what needs attention: ${name}`, () => {
-    const { attention } = overviewOf({ stacks: [stack], runs: [], workers: [], nowMs })
+    const { attention } = overviewOf({ stacks: [stack], runs: [], allRuns: [], workers: [], nowMs })
     deepEqual(
       attention.map(({ kind }) => kind),
       want === undefined ? [] : [want],

@@ -15,7 +15,7 @@ const stack = (key: string, state: StackState, message = '', more: Partial<Stack
   return { key, namespace, name, state, message, reason: state, sinceMs: nowMs, ...more } as StackRow
 }
 const of = (stacks: StackRow[], { runs = [], workers = [] }: { runs?: Partial<RunRow>[]; workers?: Partial<WorkerRow>[] } = {}) =>
-  overviewOf({ stacks, runs: runs as RunRow[], workers: workers as WorkerRow[], nowMs })
+  overviewOf({ stacks, runs: runs as RunRow[], allRuns: runs as RunRow[], workers: workers as WorkerRow[], nowMs })
 const groupsOf = (stacks: StackRow[]) => of(stacks).attention.map(({ kind, stacks: shown }) => [kind, ...shown.map(({ name }) => name)])
 
 test('Stacks that failed with the same error are one group, although their names, Runs and numbers differ', () => {
@@ -101,9 +101,9 @@ test('Stacks by state, the queue and the workers are counted, and the latest Run
       { key: 'a/ended', phase: 'Succeeded', createdMs: 1, startedMs: 2, finishedMs: 9 },
       { key: 'a/waits', phase: 'Queued', createdMs: 5 },
       { key: 'a/waits-longest', phase: 'Queued', createdMs: 4 },
-      { key: 'a/active', phase: 'Applying', createdMs: 1, startedMs: 8 },
+      { key: 'a/active', phase: 'Applying', createdMs: 1, startedMs: 8, worker: 'w' },
     ],
-    workers: [{ phase: 'Busy' }, { phase: 'Idle' }, { phase: 'Draining' }],
+    workers: [{ name: 'w', phase: 'Busy' }, { phase: 'Idle' }, { phase: 'Draining' }],
   })
   deepEqual(
     { states, queue, workers },
@@ -115,8 +115,8 @@ test('Stacks by state, the queue and the workers are counted, and the latest Run
   )
 })
 
-test('a worker is busy while an active Run names it, also before it has reported that', () => {
-  const workers = ['one', 'two', 'three'].map(name => ({ name, phase: 'Idle' as const }))
+test('a worker is busy while an active Run names it, also before it has reported that, and not after that Run', () => {
+  const workers = ['one', 'two', 'three'].map(name => ({ name, phase: name === 'three' ? ('Busy' as const) : ('Idle' as const) }))
   const runs: Partial<RunRow>[] = [
     { key: 'a/applies', phase: 'Applying', worker: 'one' },
     { key: 'a/plans', phase: 'Planning', worker: 'one' },
@@ -124,4 +124,10 @@ test('a worker is busy while an active Run names it, also before it has reported
     { key: 'a/ended', phase: 'Succeeded', worker: 'three' },
   ]
   deepEqual(of([], { runs, workers }).workers, { total: 3, busy: 2, draining: 0 })
+})
+
+test('a worker is also busy with a Run that the user may not see', () => {
+  const allRuns = [{ key: 'b/hidden', phase: 'Applying', worker: 'one' }] as RunRow[]
+  const { workers, recent } = overviewOf({ stacks: [], runs: [], allRuns, workers: [{ name: 'one' }] as WorkerRow[], nowMs })
+  deepEqual([workers?.busy, recent], [1, []])
 })

@@ -12,11 +12,14 @@ const order: readonly AttentionKind[] = ['Failed', 'AwaitingApproval', 'Stuck', 
 export function overviewOf({
   stacks,
   runs,
+  allRuns,
   workers,
   nowMs,
 }: {
   readonly stacks: Iterable<StackRow>
   readonly runs: Iterable<RunRow>
+  /** Also those that the user may not see: they make workers busy. */
+  readonly allRuns: Iterable<RunRow>
   /** Undefined: the user may not list them. */
   readonly workers: Iterable<WorkerRow> | undefined
   readonly nowMs: number
@@ -38,10 +41,8 @@ export function overviewOf({
   let length = 0
   let oldestMs: number | undefined
   const recent: RunRow[] = []
-  const occupied = new Set<string>()
   for (const run of runs) {
     recent.push(run)
-    if (run.worker !== undefined && !(endedPhases as readonly string[]).includes(run.phase)) occupied.add(run.worker)
     if (run.phase !== 'Queued') continue
     length++
     oldestMs = Math.min(oldestMs ?? Number.POSITIVE_INFINITY, run.createdMs)
@@ -55,17 +56,20 @@ export function overviewOf({
       .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.count - a.count || (a.reason < b.reason ? -1 : 1))
       .slice(0, maxGroups),
     queue: { length, ...(oldestMs !== undefined && { oldestMs }) },
-    ...(workers && { workers: workerCounts(workers, occupied) }),
+    ...(workers && { workers: workerCounts(workers, allRuns) }),
     recent: recent.sort((a, b) => latestOf(b) - latestOf(a) || (a.key < b.key ? -1 : 1)).slice(0, maxRecentRuns),
   }
 }
 
-/** @param occupied workers that an active Run names: a short Run ends before its worker has reported that it is busy. */
-function workerCounts(workers: Iterable<WorkerRow>, occupied: ReadonlySet<string>): NonNullable<OverviewFacts['workers']> {
+/** A worker is busy while an active Run names it, as in the charts: a short Run ends before its worker has reported that it is busy. */
+function workerCounts(workers: Iterable<WorkerRow>, runs: Iterable<RunRow>): NonNullable<OverviewFacts['workers']> {
+  const occupied = new Set<string>()
+  for (const { worker, phase } of runs)
+    if (worker !== undefined && !(endedPhases as readonly string[]).includes(phase)) occupied.add(worker)
   let [total, busy, draining] = [0, 0, 0]
   for (const { name, phase } of workers) {
     total++
-    if (phase === 'Busy' || occupied.has(name)) busy++
+    if (occupied.has(name)) busy++
     if (phase === 'Draining') draining++
   }
   return { total, busy, draining }

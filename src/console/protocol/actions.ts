@@ -1,3 +1,5 @@
+import type { PlanCounts } from './rows.ts'
+
 /** What a user can do with a Stack, a Run, a worker. The server carries it out with the rights of the user. */
 export const actionNames = [
   'run',
@@ -29,7 +31,10 @@ export type ActionRequest = {
   readonly digest?: string
   /** Of a destruction, in place of the digest: the user has seen that there is nothing to destroy. */
   readonly nothingToDestroy?: true
-  /** Of an approval, a rejection or a destruction: those of the Stack that was shown. The action is rejected if its spec has changed since. */
+  /**
+   * Of an approval, a rejection or a destruction: those of the Stack that was shown. The action is rejected if its spec has changed since. Of a Run too:
+   * without them it is rejected for a Stack that is being deleted.
+   */
   readonly uid?: string
   readonly generation?: number
   /** Of a rejection: its reason, which others can read. */
@@ -39,6 +44,20 @@ export type ActionRequest = {
   readonly currentVersion?: number
   /** Of a destructive action: the name of the object, as the user has typed it. */
   readonly confirmation?: string
+}
+
+/** What the destruction of a Stack begins with, as `GET destructions/NAMESPACE/NAME` answers. */
+export type Destruction = {
+  /** Of the Stack as it was read: its confirmation names them. */
+  readonly uid: string
+  readonly generation: number
+  readonly isDeleting: boolean
+  /** Everything that would keep it waiting. */
+  readonly blockers: readonly string[]
+  /** Whether the Stack has created nothing, so that there is nothing to plan, as where its source is broken. */
+  readonly isEmpty: boolean
+  /** Of a Stack that is being deleted: the plan that waits for a confirmation. */
+  readonly pending?: PlanCounts & { readonly digest: string; readonly runName: string }
 }
 
 /** What is done with many Stacks: a plan is approved only on the page that shows it (invariant 11). */

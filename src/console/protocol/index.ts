@@ -4,7 +4,7 @@
  * changes of it, at most every {@link deltaIntervalMs}. What users do is one request for each object (`actions.ts`).
  * Types and pure functions only: the page is built from it too, so nothing here imports Node or the rest of Oarlock at run time.
  */
-export type { Action, ActionName, ActionRequest, ActionResult, BulkRequest, BulkResult } from './actions.ts'
+export type { Action, ActionName, ActionRequest, ActionResult, BulkRequest, BulkResult, Destruction } from './actions.ts'
 export { actionNames, bulkActionNames, destructiveActions } from './actions.ts'
 export { type Filter, FilterError, filterFields, matchesFilter, parseFilter } from './filter.ts'
 export { apiPath, csrfHeader, type ErrorBody, pagePath, type SignIn, type SignInOptions } from './paths.ts'

@@ -1,5 +1,5 @@
-import { runResource, type Stack, stackResource, workerResource } from '../../api/index.ts'
-import { badRequest, type Resource, StatusError } from '../../kubernetes/object/index.ts'
+import { runResource, workerResource } from '../../api/index.ts'
+import { badRequest, StatusError } from '../../kubernetes/object/index.ts'
 import { matchingStacks } from '../projection/index.ts'
 import {
   type ActionRequest,
@@ -10,11 +10,13 @@ import {
   destructiveActions,
 } from '../protocol/index.ts'
 import { runActions, stackActions, workerActions } from './available-actions.ts'
-import { carryOut } from './carry-out.ts'
-import { errorBody } from './error-response.ts'
+import { type ActionSources, carryOut } from './carry-out.ts'
+import { errorBody, failedBody } from './error-response.ts'
+import { readReportedState } from './read-blockers.ts'
 import { requireRecentSignIn } from './recent-sign-in.ts'
 import { rightsOf } from './rights-of.ts'
 import type { Call, Routes } from './route.ts'
+import { readStack } from './stack/stack-request.ts'
 
 const bulkAtATime = 8
 const maxBulk = 10_000
@@ -27,16 +29,16 @@ async function actionsOf(call: Call) {
   const [kind, first = '', second = ''] = call.path
   if (kind === 'workers') return await workerActions(await client.resource(workerResource).get(first), rightsOf(call, { name: first }))
   const rights = rightsOf(call, { namespace: first, name: second })
-  if (kind === 'stacks')
-    return await stackActions(
-      (await client.resource(stackResource as Resource<Pick<Stack, 'spec' | 'status'>>).get(second, { namespace: first })) as Stack,
-      rights,
-    )
+  if (kind === 'stacks') {
+    const stack = await readStack({ client, namespace: first, name: second })
+    return await stackActions(stack, rights, await readReportedState(client, stack))
+  }
   if (kind === 'runs') return await runActions(await client.resource(runResource).get(second, { namespace: first }), rights)
   throw new StatusError('NotFound', 'use actions/stacks/NAMESPACE/NAME, actions/runs/NAMESPACE/NAME or actions/workers/NAME')
 }
 
-async function act({ session, client, body, tasks }: Call) {
+async function act(call: Call) {
+  const { session, body } = call
   const request = (await body()) as ActionRequest
   if (!actionNames.includes(request.action) || typeof request.name !== 'string' || request.name === '')
     throw badRequest(`the body must have an action (${actionNames.join(', ')}) and the name of its object`)
@@ -48,10 +50,19 @@ async function act({ session, client, body, tasks }: Call) {
     requireRecentSignIn(session, request.action)
   }
   session.activeMs = Date.now()
-  return { ok: true, ...(await carryOut(await client(), session.user.name, request, tasks)) } as const
+  return { ok: true, ...(await carryOut(await actionSources(call), request)) } as const
 }
 
-async function actOnMany({ session, options: { projections, onError }, visibility, ...call }: Call): Promise<BulkResult> {
+async function actionSources({ session, client, options: { projections }, visibility, tasks }: Call): Promise<ActionSources> {
+  return { client: await client(), user: session.user.name, projections, visibility, tasks }
+}
+
+async function actOnMany(call: Call): Promise<BulkResult> {
+  const {
+    session,
+    options: { projections, onError },
+    visibility,
+  } = call
   const request = (await call.body()) as BulkRequest
   if (!bulkActionNames.includes(request.action)) throw badRequest(`the body must have an action of ${bulkActionNames.join(', ')}`)
   if (typeof (request.filter ?? '') !== 'string' || !isListOfKeys(request.stacks))
@@ -62,7 +73,7 @@ async function actOnMany({ session, options: { projections, onError }, visibilit
     throw new StatusError('Conflict', `${rows.length} Stacks match now, and ${request.expected} did when you looked: look again`)
   if (rows.length > maxBulk) throw badRequest(`at most ${maxBulk} Stacks at a time, got ${rows.length}: use a narrower filter`)
   session.activeMs = Date.now()
-  const client = await call.client()
+  const sources = await actionSources(call)
   const results: BulkResult['results'][number][] = []
   const left = [...rows].reverse()
   const worker = async () => {
@@ -71,12 +82,12 @@ async function actOnMany({ session, options: { projections, onError }, visibilit
       try {
         if (request.action === 'cancel' && activeRun === undefined) throw new StatusError('Conflict', `stack/${name} has no active Run`)
         const target = request.action === 'cancel' ? (activeRun as string) : name
-        const { message } = await carryOut(client, session.user.name, { action: request.action, namespace, name: target }, call.tasks)
+        const { message } = await carryOut(sources, { action: request.action, namespace, name: target })
         results.push({ key, ok: true, message })
       } catch (error) {
         const body = errorBody(error)
         if (!body) onError(error)
-        results.push({ key, ok: false, ...(body ?? { code: 500, reason: 'InternalError', message: 'the console failed: see its log' }) })
+        results.push({ key, ok: false, ...(body ?? failedBody) })
       }
     }
   }

@@ -50,3 +50,47 @@ test('a Stack that is being deleted can be suspended, which stops its destructio
   deepEqual((await actionOf('resume', deleting(stackOf({ suspend: true, deletion: 'Orphan' }))))?.effect, undefined)
   deepEqual((await actionOf('run', deleting(stackOf())))?.enabled, false)
 })
+
+test('a deletion that waits for a confirmation needs no approval: the plan is confirmed with Destroy', async () => {
+  const lastTransitionTime = '2026-06-01T10:00:00Z'
+  const condition = { type: 'AwaitingApproval', status: 'True' as const, reason: 'ConfirmationRequired', message: '', lastTransitionTime }
+  const waiting = stackOf()
+  Object.assign(waiting.metadata, { deletionTimestamp: lastTransitionTime })
+  waiting.status = { ...waiting.status, conditions: [condition] }
+  const rights = ['patch', 'update approval', 'delete destroy']
+  deepEqual(await disabled(rights, waiting), {
+    approve:
+      'the deletion of the Stack needs no approval, but the confirmation of the user who destroys it: show and confirm its plan: oarlock destroy one -n a',
+    destroy: undefined,
+  })
+})
+
+test('a canceled destruction is continued by the Run that its condition names, and the action states what that does', async () => {
+  const lastTransitionTime = '2026-06-01T10:00:00Z'
+  const conditions = ['Ready', 'Stalled'].map(type => {
+    const status = type === 'Ready' ? ('False' as const) : ('True' as const)
+    return { type, status, reason: 'RunCanceled', message: '', lastTransitionTime }
+  })
+  const canceled = stackOf()
+  Object.assign(canceled.metadata, { deletionTimestamp: lastTransitionTime })
+  canceled.status = { conditions }
+  const run = await actionOf('run', canceled)
+  deepEqual([run?.enabled, /this destroys its real resources/.test(run?.effect ?? '')], [true, true])
+  match((await actionOf('plan', canceled))?.why ?? '', /a Run destroys its resources without an approval/)
+  match((await actionOf('refresh', canceled))?.why ?? '', /the Stack is being deleted: a Run destroys all of its resources/)
+})
+
+test('a Stack that was restored, or whose state is missing, gets no Run, with the reason of the command line', async () => {
+  const restored = { ...stackOf(), status: { restored: { at: '2026-06-01T10:00:00Z' } } } as Stack
+  const why = /^the Stack was restored from a backup and waits for its review: show what differs with "oarlock plan one -n a"/
+  for (const name of ['run', 'refresh', 'destroy']) match((await actionOf(name, restored))?.why ?? '', why)
+  deepEqual((await actionOf('plan', restored))?.enabled, true)
+  const stalled = { type: 'Stalled', status: 'True' as const, reason: 'StateMissing', message: 'upload it', lastTransitionTime: '' }
+  const missing = { ...stackOf(), status: { conditions: [stalled] } } as Stack
+  const known = { error: { reason: 'StateMissing', message: 'version 1 is required' }, hasJournal: false }
+  const actions = await stackActions(missing, { has: async () => true, readOnly: false }, known)
+  deepEqual(
+    actions.filter(({ why }) => why === 'upload it').map(({ name }) => name),
+    ['run', 'plan', 'refresh'],
+  )
+})

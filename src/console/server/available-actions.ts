@@ -1,5 +1,19 @@
-import { isEnded, oarlockCommand, type Run, type Stack, type Worker } from '../../api/index.ts'
-import { isConditionTrue } from '../../kubernetes/object/index.ts'
+import {
+  type Blocker,
+  decisionBlocker,
+  deletionRunEffect,
+  destroyBlocker,
+  formatBlocker,
+  isConfirmedDeletion,
+  isEnded,
+  type KnownState,
+  oarlockCommand,
+  type RequestType,
+  type Run,
+  runBlocker,
+  type Stack,
+  type Worker,
+} from '../../api/index.ts'
 import type { Action, ActionName } from '../protocol/index.ts'
 
 /** A right that an action needs. */
@@ -39,52 +53,57 @@ const deletionEffects = {
   resume: 'The Stack is being deleted: this continues, and its real resources are destroyed, after an approval where one is required.',
 } as const
 
-/** What can be done with a Stack. */
-export async function stackActions({ metadata, spec, status }: Stack, rights: Rights): Promise<Action[]> {
-  const suspended = spec.suspend ? 'the Stack is suspended: resume it first' : undefined
-  const deleting = metadata.deletionTimestamp === undefined ? undefined : 'the Stack is being deleted'
-  const restored = status?.restored ? 'the Stack was restored from a backup and waits for its review' : undefined
+/**
+ * What can be done with a Stack.
+ * @param state what the stores have of a state whose error the status reports.
+ */
+export async function stackActions(stack: Stack, rights: Rights, state?: KnownState): Promise<Action[]> {
+  const { metadata, spec } = stack
+  const isDeleting = metadata.deletionTimestamp !== undefined
   const toggle = spec.suspend ? ({ name: 'resume', label: 'Resume' } as const) : ({ name: 'suspend', label: 'Suspend' } as const)
-  const destroys = deleting !== undefined && spec.deletion !== 'Orphan'
-  const plan = isConditionTrue(status?.conditions, 'AwaitingApproval') ? status?.plan : undefined
+  const destroys = isDeleting && spec.deletion !== 'Orphan'
+  const undecidable = decisionBlocker(stack)
   const command = (words: string) => oarlockCommand(words, metadata)
+  const runWith = (type: RequestType) => ({
+    needs: [updateStack],
+    why: whyNot(runBlocker(stack, { type }, state)),
+    effect: deletionRunEffect(stack),
+  })
   const candidates: Candidate[] = [
-    { name: 'run', label: 'Run', needs: [updateStack], command: command('run'), why: deleting ?? suspended ?? restored },
-    { name: 'plan', label: 'Plan', needs: [updateStack], command: command('plan'), why: deleting ?? suspended },
-    {
-      name: 'refresh',
-      label: 'Refresh the state',
-      needs: [updateStack],
-      command: `${command('run')} --refresh-only`,
-      why: deleting ?? suspended ?? restored,
-    },
+    { name: 'run', label: 'Run', command: command('run'), ...runWith('apply') },
+    { name: 'plan', label: 'Plan', command: command('plan'), ...runWith('plan') },
+    { name: 'refresh', label: 'Refresh the state', command: `${command('run')} --refresh-only`, ...runWith('refresh') },
     {
       name: 'approve',
       label: 'Approve the plan',
       needs: decidePlan,
       command: command('approve'),
-      why: plan ? undefined : 'no plan awaits approval',
+      // That none awaits it is usual, and no reason to do something.
+      why: isConfirmedDeletion(stack) ? whyNot(undecidable) : undecidable?.text,
       effect: spec.suspend ? suspendedApproval : undefined,
     },
-    ...(plan ? [{ name: 'reject' as const, label: 'Reject the plan', needs: decidePlan, command: command('reject') }] : []),
+    ...(undecidable ? [] : [{ name: 'reject' as const, label: 'Reject the plan', needs: decidePlan, command: command('reject') }]),
     // Also while it is being deleted: a deletion waits while the Stack is suspended.
     { ...toggle, needs: [updateStack], command: command(toggle.name), effect: destroys ? deletionEffects[toggle.name] : undefined },
     {
       name: 'destroy',
       label: 'Destroy',
       needs: [
-        { verb: 'delete', resource: 'stacks' },
+        // Of a Stack that is being deleted, another plan is confirmed.
+        ...(isDeleting ? [] : [{ verb: 'delete', resource: 'stacks' } as const]),
         { verb: 'delete', resource: 'stacks', subresource: 'destroy' },
         updateStack,
         // Its resources are destroyed only by a change of spec.deletion.
-        ...(spec.deletion === 'Orphan' ? [{ verb: 'update', resource: 'stacks' } as const] : []),
+        ...(spec.deletion === 'Orphan' && !isDeleting ? [{ verb: 'update', resource: 'stacks' } as const] : []),
       ],
       command: command('destroy'),
-      why: deleting ?? suspended ?? (spec.deletionProtection ? 'spec.deletionProtection of the Stack is true' : undefined),
+      why: whyNot(destroyBlocker(stack)),
     },
   ]
   return await decide(candidates, rights)
 }
+
+const whyNot = (blocker: Blocker | undefined): string | undefined => blocker && formatBlocker(blocker)
 
 /** What can be done with a Run. */
 export async function runActions(run: Run, rights: Rights): Promise<Action[]> {

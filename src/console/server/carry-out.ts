@@ -1,49 +1,41 @@
-import { randomBytes } from 'node:crypto'
-import {
-  annotations,
-  formatRunRequest,
-  nothingToDestroy,
-  type RequestType,
-  runResource,
-  shortDigest,
-  stackResource,
-  workerResource,
-} from '../../api/index.ts'
-import type { Client } from '../../kubernetes/client/index.ts'
+import { nothingToDestroy, type RequestType, runResource, shortDigest, stackResource, workerResource } from '../../api/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import type { ActionRequest } from '../protocol/index.ts'
 import { approvePlan, rejectPlan, type ShownPlan } from './approve-plan.ts'
 import { destroyStack } from './destroy-stack.ts'
 import type { CallTasks } from './offload/index.ts'
+import type { BlockerSources } from './read-blockers.ts'
+import { requestRun } from './request-run.ts'
 import { rollbackState } from './stack/index.ts'
 
 /** What to show, and of a requested Run the value that `status.handledRequest` of the Stack has once the Run exists. */
 export type Carried = { readonly message: string; readonly request?: string }
 
+/** With the rights of the user. */
+export type ActionSources = BlockerSources & { readonly user: string; readonly tasks: CallTasks }
+
 /**
  * Carries out an action with the rights of the user, as the command line does: the API server and its admission decide whether it is allowed.
  * @throws {StatusError} with the reason if it is rejected.
  */
-export async function carryOut(client: Client, user: string, request: ActionRequest, tasks: CallTasks): Promise<Carried> {
-  const { action, namespace, name } = request
+export async function carryOut(sources: ActionSources, request: ActionRequest): Promise<Carried> {
+  const { client, user, tasks } = sources
+  const { action, namespace, name, uid, generation } = request
   const stacks = client.resource(stackResource)
   const workers = client.resource(workerResource)
-  const requestRun = async (type: RequestType, what: string) => {
-    const { spec } = await stacks.get(name, { namespace })
-    if (spec.suspend) throw new StatusError('Conflict', `stack/${name} is suspended: resume it first`)
-    const request = formatRunRequest(type, randomBytes(5).toString('hex'), undefined)
-    await stacks.patch(name, { metadata: { annotations: { [annotations.requestedRun]: request } } }, { type: 'merge', namespace })
-    return { message: `stack/${name}: ${what} requested`, request }
+  const requested = async (type: RequestType, what: string) => {
+    const shown = uid === undefined || generation === undefined ? undefined : { uid, generation }
+    return { request: await requestRun(client, { namespace, name }, type, shown), message: `stack/${name}: ${what} requested` }
   }
   switch (action) {
     case 'run':
-      return await requestRun('apply', 'run')
+      return await requested('apply', 'run')
     case 'plan':
-      return await requestRun('plan', 'plan')
+      return await requested('plan', 'plan')
     case 'refresh':
-      return await requestRun('refresh', 'refresh')
+      return await requested('refresh', 'refresh')
     case 'plan-destroy':
-      return await requestRun('plan-destroy', 'plan of the destruction')
+      return await requested('plan-destroy', 'plan of the destruction')
     case 'approve': {
       // Invariant 11: of exactly the plan that was shown, of the Stack as it was shown.
       const plan = shownPlan(request, 'an approval names the digest of the plan, and the uid and generation of the Stack, that were shown')
@@ -61,7 +53,7 @@ export async function carryOut(client: Client, user: string, request: ActionRequ
         throw new StatusError('BadRequest', 'a destruction names the digest of the plan that was shown, or nothingToDestroy: true')
       const confirmed = isEmpty ? { ...request, digest: nothingToDestroy } : request
       const plan = shownPlan(confirmed, 'a destruction names the uid and generation of the Stack that was shown')
-      return { message: await destroyStack(client, user, plan) }
+      return { message: await destroyStack(sources, plan) }
     }
     case 'rollback':
       if (!Number.isInteger(request.version) || !Number.isInteger(request.currentVersion))

@@ -3,7 +3,8 @@ import { badRequest, StatusError } from '../../kubernetes/object/index.ts'
 import { apiPath, deltaIntervalMs, pagePath } from '../protocol/index.ts'
 import { actionRoutes } from './action-routes.ts'
 import { Assets } from './assets.ts'
-import { errorBody } from './error-response.ts'
+import { destructionRoutes } from './destruction-routes.ts'
+import { errorBody, failedBody } from './error-response.ts'
 import { logRoutes } from './log-routes.ts'
 import { Offload } from './offload/index.ts'
 import { OidcSignIn, requireOidc } from './oidc-sign-in.ts'
@@ -26,6 +27,7 @@ const sweepEveryMs = 5_000
 /** What is about objects: a file for each group. */
 const objectRoutes: Routes = {
   ...actionRoutes,
+  ...destructionRoutes,
   ...planRoutes,
   ...logRoutes,
   ...stackRoutes,
@@ -90,7 +92,7 @@ export class ConsoleServer {
       const body = errorBody(error)
       if (!body) this.#options.onError(error)
       if (response.headersSent) response.destroy()
-      else sendJson(response, body?.code ?? 500, body ?? { code: 500, reason: 'InternalError', message: 'the console failed: see its log' })
+      else sendJson(response, body?.code ?? 500, body ?? failedBody)
     }
   }
 

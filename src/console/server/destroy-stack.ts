@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { destructionOf, nothingToDestroy, requiresApproval, type Stack, stackResource } from '../../api/index.ts'
-import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
-import { findCondition, isReason } from '../../kubernetes/object/index.ts'
+import { destroyBlocker, destructionOf, nothingToDestroy, type Stack, stackResource } from '../../api/index.ts'
+import { readRequiresApproval } from '../../controllers/stack/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { findCondition, isReason, StatusError } from '../../kubernetes/object/index.ts'
 import { approvePlan, type ShownPlan } from './approve-plan.ts'
 import { patchShown } from './patch-shown.ts'
+import { type BlockerSources, readDestructionBlockers } from './read-blockers.ts'
+import { readStack } from './stack/stack-request.ts'
 
 /** The controller asks for an approval within milliseconds. After this time, users approve on the page of the Stack. */
 const waitMs = 5_000
@@ -11,19 +14,28 @@ const pollMs = 100
 
 /**
  * Deletes the Stack so that exactly the plan that was shown is executed, whatever spec.deletion is, as `oarlock destroy` does. Where an approval
- * is required, the confirmation is one, if the user may give it. Returns what to show.
- * @throws {StatusError}
+ * is required, the confirmation is one, if the user may give it. Of a Stack that is being deleted, the plan that waits is confirmed. Returns what to show.
+ * @throws {StatusError} Conflict if the Stack has changed since, or with everything that blocks it.
  */
-export async function destroyStack(client: Client, user: string, { digest, ...shown }: ShownPlan): Promise<string> {
+export async function destroyStack(
+  { user, ...sources }: BlockerSources & { readonly user: string },
+  { digest, ...shown }: ShownPlan,
+): Promise<string> {
+  const { client } = sources
   const { namespace, name, uid } = shown
+  const present = await readStack({ client, namespace, name })
+  const blockers = await readDestructionBlockers(sources, present)
+  if (blockers.length > 0) throw new StatusError('Conflict', `stack/${name} cannot be destroyed: ${blockers.join('; ')}`)
+  if (present.metadata.deletionTimestamp !== undefined) {
+    await patchShown(client, { ...shown, digest }, shownStack => destructionOf(shownStack, digest, Date.now()), destroyBlocker)
+    return `stack/${name}: destruction of exactly this plan confirmed`
+  }
   // The digest is not that of a plan that awaits a decision: the controller compares it with that of the destruction.
   const stack = await patchShown(client, shown, shownStack => destructionOf(shownStack, digest, Date.now()))
   await client.resource(stackResource).delete(name, { namespace, preconditions: { uid } })
   const requested = `stack/${name}: ${digest === nothingToDestroy ? 'deletion' : 'destruction of exactly this plan'} requested`
-  // Undefined if the user may not read it: then the approval is given on the page of the Stack.
-  const readNamespace = client.resource(namespaceResource).getOrUndefined(namespace)
-  const needsApproval = requiresApproval(stack, await readNamespace.catch(() => undefined))
-  const waiting = needsApproval && (await whenAwaitingApproval(client, { ...shown, digest }))
+  // Where only the namespace requires it and the user may not read that, the approval is given on the page of the Stack.
+  const waiting = (await readRequiresApproval(client, stack)) && (await whenAwaitingApproval(client, { ...shown, digest }))
   if (!waiting) return requested
   try {
     await approvePlan(client, user, { ...shown, digest, generation: waiting.metadata.generation ?? 0 })

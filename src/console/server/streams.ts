@@ -33,9 +33,9 @@ export class Streams {
       const own = [...this.#streams.values()].filter(other => other.session === session)
       if (own.length >= maxStreamsPerSession)
         throw new StatusError('TooManyRequests', `this session has ${own.length} open streams: close other windows of the console`)
-      const { projections, history } = this.#options
+      const { projections, history, onError } = this.#options
       const client = () => this.#access.client(session)
-      stream = new Stream(session, { projections, history, visibility, nowMs: Date.now, client })
+      stream = new Stream(session, { projections, history, visibility, nowMs: Date.now, client, onError: error => onError(error) })
       this.#streams.set(stream.id, stream)
     }
     response.writeHead(200, {

@@ -3,7 +3,7 @@ import type { Client } from '../../kubernetes/client/index.ts'
 import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
 import { type History, overviewOf, type Projections, type RowTable, relatedRuns, tableView, type ViewContent } from '../projection/index.ts'
 import type { PoolFacts, RunFacts, RunRow, StackFacts, TableKind, TenantRow, ViewQuery } from '../protocol/index.ts'
-import { isForbidden, isNotFound } from './error-response.ts'
+import { errorBody, failedMessage } from './error-response.ts'
 import type { Visibility, Visible } from './visibility.ts'
 
 export type ViewSources = {
@@ -13,6 +13,7 @@ export type ViewSources = {
   /** With the rights of the user. */
   client(): Promise<Client>
   nowMs(): number
+  onError(error: unknown): void
 }
 
 type AnyRow = Readonly<Record<string, unknown>> & { readonly key: string }
@@ -49,13 +50,15 @@ function rowVersions(query: ViewQuery, { tables }: Projections): readonly unknow
 const hasWorker = (run: RunRow | undefined, { workers }: Projections['tables']) =>
   run?.worker !== undefined && workers.get(run.worker) !== undefined
 
-/** What a user sees of a view now. */
+/** What a user sees of a view now. Of a failure of the console the user sees no text: it is logged. */
 export async function viewContent(query: ViewQuery, sources: ViewSources): Promise<ViewContent> {
   try {
     return await contentOf(query, sources)
   } catch (error) {
-    const code = isForbidden(error) ? 'Forbidden' : isNotFound(error) ? 'NotFound' : 'Unavailable'
-    return { error: { code, message: (error as Error).message } }
+    const body = errorBody(error)
+    if (!body) sources.onError(error)
+    const code = body?.code === 403 ? 'Forbidden' : body?.code === 404 ? 'NotFound' : 'Unavailable'
+    return { error: { code, message: body?.message ?? failedMessage } }
   }
 }
 
@@ -70,7 +73,12 @@ async function contentOf(query: ViewQuery, sources: ViewSources): Promise<ViewCo
         visibleRows('workers', tables.workers, sources),
       ])
       const shown = { stacks: stacks.rows, runs: runs.rows, workers: workers.isHidden ? undefined : workers.rows }
-      return { facts: { isWhole: { stacks: stacks.isWhole, runs: runs.isWhole }, ...overviewOf({ ...shown, nowMs: nowMs() }) } }
+      return {
+        facts: {
+          isWhole: { stacks: stacks.isWhole, runs: runs.isWhole },
+          ...overviewOf({ ...shown, allRuns: tables.runs.values(), nowMs: nowMs() }),
+        },
+      }
     }
     case 'stack':
       return await stackContent(query, sources)

@@ -1,11 +1,10 @@
-import { type ApprovalPolicy, annotations, type RunSpec, type Stack, type StackStatus } from '../../api/index.ts'
+import { type ApprovalPolicy, annotations, type RunSpec, requiresApproval, type Stack, type StackStatus } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { StackEvent } from './conditions.ts'
 import type { StackInput } from './decision.ts'
 import type { StackFacts } from './facts.ts'
 import type { StackRecord } from './fold-runs.ts'
 import { formatDigest } from './messages.ts'
-import { settingsOf } from './settings.ts'
 
 export type Approval = NonNullable<StackStatus['approval']>
 
@@ -27,7 +26,7 @@ function givenApproval({ metadata }: Stack): Omit<Approval, 'at' | 'expiresAt' |
 /** Whether the deletion of a Stack that requires no approval executes only a plan that its user has confirmed. */
 export function isConfirmed({ metadata, spec }: Stack, approvalPolicy: ApprovalPolicy | undefined): boolean {
   const isDeleting = metadata.deletionTimestamp !== undefined && metadata.annotations?.[annotations.destroyPlan] !== undefined
-  return isDeleting && !settingsOf(spec, approvalPolicy).manualApproval
+  return isDeleting && !requiresApproval(spec, approvalPolicy)
 }
 
 /** `<digest>@<time>`: with another time it is a new confirmation, also of a plan whose confirmation has expired. */

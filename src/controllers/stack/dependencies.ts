@@ -43,6 +43,24 @@ export function findCycle(name: string, specOf: (name: string) => StackSpec | un
   return undefined
 }
 
+/**
+ * The Stacks that depend on the Stack, and that are not being deleted: its destruction waits for them. Those of a cycle do not wait for each other.
+ * @param others the Stacks of its namespace.
+ * @param together uids of those that are destroyed together with it.
+ */
+export function dependentsOf({ metadata }: Pick<Stack, 'metadata'>, others: readonly Stack[], together: ReadonlySet<string>): string[] {
+  const names = others
+    .filter(
+      other =>
+        !other.metadata.deletionTimestamp && !together.has(other.metadata.uid) && dependencyNames(other.spec).includes(metadata.name),
+    )
+    .map(other => other.metadata.name)
+  if (names.length === 0) return names
+  const specs = new Map(others.map(other => [other.metadata.name, other.spec]))
+  const cycle = findCycle(metadata.name, name => specs.get(name))
+  return names.filter(name => !cycle?.includes(name))
+}
+
 /** Why a Stack must wait for its dependencies; undefined when all are Ready. Missing ones take precedence over those that are not Ready. */
 export function dependencyGate(spec: StackSpec, dependencies: readonly Dependency[]): DependencyGate | undefined {
   const missing = dependencies.filter(({ stack }) => !stack).map(({ name }) => name)

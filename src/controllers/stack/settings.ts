@@ -1,4 +1,4 @@
-import { type ApprovalPolicy, defaults, type StackSpec } from '../../api/index.ts'
+import { type ApprovalPolicy, defaults, requiresApproval, type StackSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { exponentialDelayMs } from '../../kubernetes/util/index.ts'
 
@@ -21,7 +21,7 @@ export type Settings = {
 export function settingsOf(spec: StackSpec, approvalPolicy?: ApprovalPolicy): Settings {
   const { retry } = spec
   return {
-    manualApproval: spec.approval === 'Manual' || approvalPolicy !== undefined,
+    manualApproval: requiresApproval(spec, approvalPolicy),
     drift: spec.drift ?? 'Correct',
     intervalMs: spec.interval === undefined ? undefined : parseDuration(spec.interval),
     suspended: spec.suspend === true,

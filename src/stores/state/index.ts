@@ -13,6 +13,7 @@
 export { epochAfterRestore, type Fence, maxEpoch, type UnlockClaim } from './decide-lock.ts'
 export { decideStateError, formatStateError, type StateError } from './decide-state-error.ts'
 export type { OrphanReason } from './decide-write.ts'
+export { knownStateOf, newestNumber } from './known-state.ts'
 export { describeHolder, isSameHolder, type LockHolder, type LockInfo, type RunHolder, type UserHolder } from './lock-holder.ts'
 export { type IsLockAbandoned, openStateStore, type StateStore, type StateStoreOptions, type TokenRotation } from './open-state-store.ts'
 export { keptStatePath, type RecoverStateOptions, type RecoverStateResult, recoverState } from './recover-state.ts'

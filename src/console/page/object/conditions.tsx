@@ -18,7 +18,7 @@ export const stackSentences: Readonly<Record<string, string>> = {
   'Ready Unknown': 'It is not known whether it is as its source and inputs require.',
   'Reconciling True': 'Work on it is in progress.',
   'Stalled True': 'It waits for a change by a user.',
-  'AwaitingApproval True': 'A plan waits for a user who approves it.',
+  'AwaitingApproval True': 'A plan waits for a user who approves or confirms it.',
   'Drifted True': 'Its resources are not as they were applied.',
   'Drifted False': 'Its resources were as they were applied when they were compared last.',
   'Drifted Unknown': 'It is not known whether its resources are as they were applied.',

@@ -1,19 +1,24 @@
-import { useState } from 'preact/hooks'
-import type { Action, ActionRequest, ActionResult, PlanCounts, RunFacts, RunRow } from '../../protocol/index.ts'
+import { useEffect, useState } from 'preact/hooks'
+import type { Action, ActionRequest, ActionResult, Destruction, PlanCounts, RunFacts, RunRow } from '../../protocol/index.ts'
 import { actionEffects, emptyDestructionEffect } from '../parts/action-effects.ts'
-import { ActionForm, type Step } from '../parts/actions.tsx'
+import { ActionForm, type Shown, type Step } from '../parts/actions.tsx'
 import { Badge, PlanChanges } from '../parts/badge.tsx'
 import { CloseFooter, Dialog } from '../parts/dialog.tsx'
 import { formatCount } from '../parts/format.ts'
+import { visibleText } from '../parts/visible-text.ts'
 import { request } from '../request.ts'
 import { pathTo } from '../router.ts'
 import { useView } from '../stream/use-view.ts'
 
-type ShownVersion = Required<Pick<ActionRequest, 'uid' | 'generation'>>
+/** Of the Stack that is shown. Its `resourceVersion` changes with everything else of it. */
+type ShownVersion = Required<Pick<ActionRequest, 'uid' | 'generation'>> & { readonly resourceVersion: string }
 
 type Name = { readonly namespace: string; readonly name: string }
 
-/** Plans the destruction of a Stack first: what is confirmed is exactly the plan that was shown (invariant 11). */
+/**
+ * Plans the destruction of a Stack first: what is confirmed is exactly the plan that was shown (invariant 11). What would keep the destruction waiting is stated
+ * before that. Of a Stack that is being deleted, the plan that waits is confirmed.
+ */
 export function DestroyDialog({
   action,
   stack,
@@ -24,7 +29,6 @@ export function DestroyDialog({
 }: {
   readonly action: Action
   readonly stack: Name
-  /** Of the Stack that is shown. */
   readonly version: ShownVersion | undefined
   /** Of the Stack, the newest first. */
   readonly runs: readonly RunRow[]
@@ -36,8 +40,23 @@ export function DestroyDialog({
   const [known, setKnown] = useState<ReadonlySet<string>>()
   const [problem, setProblem] = useState('')
   const [step, setStep] = useState<Step['kind']>('confirm')
+  const [destruction, setDestruction] = useState<Destruction>()
   // The first one: the deletion may plan again, and the dialog keeps what was confirmed.
   const planned = known && runs.findLast(({ key, type }) => type === 'Plan' && !known.has(key))
+  const { namespace, name } = stack
+  const isRead = step === 'confirm' && !isDeleted && (destruction?.isDeleting !== false || !planned)
+  // What a user confirms stays as it was shown.
+  useEffect(() => {
+    if (!isRead) return
+    let isCurrent = true
+    request<Destruction>('GET', ['destructions', namespace, name].map(encodeURIComponent).join('/')).then(
+      found => isCurrent && setDestruction(found),
+      (error: Error) => isCurrent && setProblem(error.message),
+    )
+    return () => {
+      isCurrent = false
+    }
+  }, [namespace, name, version?.resourceVersion, isRead])
   const plan = async () => {
     const before = new Set(runs.map(({ key }) => key))
     setProblem('')
@@ -48,12 +67,22 @@ export function DestroyDialog({
       setProblem((error as Error).message)
     }
   }
+  const form = { action, stack, onStep: setStep, onClose }
   return (
-    <Dialog title={`${action.label}: ${stack.namespace}/${stack.name}`} onClose={onClose}>
+    <Dialog title={`${action.label}: ${namespace}/${name}`} onClose={onClose}>
       {isDeleted ? (
         <Deleted stack={stack} isDestroyed={step === 'running' || step === 'done'} onClose={onClose} />
+      ) : destruction?.pending ? (
+        <Pending key={destruction.pending.digest} {...form} destruction={destruction} plan={destruction.pending} />
       ) : planned ? (
-        <Planned key={planned.key} action={action} stack={stack} version={version} run={planned} onStep={setStep} onClose={onClose} />
+        <Planned key={planned.key} {...form} version={destruction?.isDeleting ? undefined : version} run={planned} />
+      ) : destruction && destruction.blockers.length > 0 && !known ? (
+        <Blocked blockers={destruction.blockers} onClose={onClose} />
+      ) : destruction?.isEmpty ? (
+        <>
+          <p>The Stack has created nothing: there is nothing to destroy, and nothing to plan.</p>
+          <ConfirmDestruction {...form} shown={{ ...versionOf(destruction), nothingToDestroy: true }} />
+        </>
       ) : (
         <>
           <p>First a plan shows what would be destroyed. Nothing is destroyed before you confirm it.</p>
@@ -65,13 +94,67 @@ export function DestroyDialog({
             <button type="button" onClick={onClose}>
               Back
             </button>
-            <button type="button" class="primary" disabled={known !== undefined} onClick={() => void plan()}>
+            <button type="button" class="primary" disabled={known !== undefined || !destruction} onClick={() => void plan()}>
               Plan the destruction
             </button>
           </footer>
         </>
       )}
     </Dialog>
+  )
+}
+
+const versionOf = ({ uid, generation }: { readonly uid: string; readonly generation: number }) => ({ uid, generation })
+
+function Blocked({ blockers, onClose }: { readonly blockers: readonly string[]; readonly onClose: () => void }) {
+  return (
+    <>
+      <p class="problem" role="alert">
+        The Stack cannot be destroyed now:
+      </p>
+      <ul>
+        {blockers.map(blocker => (
+          <li key={blocker}>{visibleText(blocker)}</li>
+        ))}
+      </ul>
+      <CloseFooter onClose={onClose} />
+    </>
+  )
+}
+
+type FormProps = {
+  readonly action: Action
+  readonly stack: Name
+  readonly onStep: (step: Step['kind']) => void
+  readonly onClose: () => void
+}
+
+const ConfirmDestruction = ({ action, stack, shown, onStep, onClose }: FormProps & { readonly shown: Shown }) => (
+  <ActionForm
+    action={action}
+    target={{ kind: 'stacks', ...stack }}
+    shown={shown}
+    effect={shown.planRun === undefined ? emptyDestructionEffect : actionEffects.destroy}
+    onStep={onStep}
+    onClose={onClose}
+  />
+)
+
+/** The plan that a deletion waits for: it differs from the one that was confirmed, or that confirmation has expired. */
+function Pending({
+  destruction,
+  plan,
+  ...form
+}: FormProps & { readonly destruction: Destruction; readonly plan: NonNullable<Destruction['pending']> }) {
+  return (
+    <>
+      <p>
+        The Stack is being deleted, and waits until a user confirms this plan:{' '}
+        <a href={pathTo(['runs', form.stack.namespace, plan.runName])}>{plan.runName}</a> would destroy{' '}
+        {formatCount(plan.destroy, 'resource')}: <PlanChanges plan={plan} />
+      </p>
+      <ConfirmDestruction {...form} shown={{ ...versionOf(destruction), digest: plan.digest, planRun: plan.runName }} />
+    </>
   )
 }
 
@@ -110,21 +193,8 @@ type PlanRun = {
   }
 }
 
-function Planned({
-  action,
-  stack,
-  version,
-  run,
-  onStep,
-  onClose,
-}: {
-  readonly action: Action
-  readonly stack: Name
-  readonly version: ShownVersion | undefined
-  readonly run: RunRow
-  readonly onStep: (step: Step['kind']) => void
-  readonly onClose: () => void
-}) {
+/** @param version undefined while nothing can be confirmed. */
+function Planned({ version, run, ...form }: FormProps & { readonly version: ShownVersion | undefined; readonly run: RunRow }) {
   const view = useView<RunFacts>({ kind: 'run', namespace: run.namespace, name: run.name })
   const { spec, status } = (view.facts.value?.object ?? {}) as PlanRun
   const phase = status?.phase ?? run.phase
@@ -156,18 +226,14 @@ function Planned({
           <>{link} has found nothing to destroy.</>
         )}
       </p>
-      <ActionForm
-        action={action}
-        target={{ kind: 'stacks', ...stack }}
+      <ConfirmDestruction
+        {...form}
         shown={{
-          ...{ uid: version.uid, generation: version.generation },
+          ...versionOf(version),
           ...(status?.plan ? { digest: status.plan.digest } : { nothingToDestroy: true }),
           // No text is stored of a plan without changes.
           ...(!isEmpty && { planRun: run.name }),
         }}
-        effect={isEmpty ? emptyDestructionEffect : actionEffects.destroy}
-        onStep={onStep}
-        onClose={onClose}
       />
     </>
   )

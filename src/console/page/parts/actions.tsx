@@ -164,7 +164,8 @@ export function ActionForm({
     setStep({ kind: 'running' })
     const body: ActionRequest = {
       ...{ action: action.name, name, ...(namespace !== undefined && { namespace }) },
-      ...((isDecision || isDestructive) && { digest: seen.digest, uid: seen.uid, generation: seen.generation }),
+      ...((isDecision || isDestructive || action.name === 'run') && { uid: seen.uid, generation: seen.generation }),
+      ...((isDecision || isDestructive) && { digest: seen.digest }),
       ...(action.name === 'reject' && reason.trim() !== '' && { reason }),
       ...(action.name === 'rollback' && { version: seen.version, currentVersion: seen.currentVersion }),
       ...(isDestructive && { nothingToDestroy: seen.nothingToDestroy, confirmation }),

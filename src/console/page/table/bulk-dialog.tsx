@@ -99,6 +99,7 @@ export function BulkDialog({
 
 /** Of the Stacks among them that are being deleted. */
 const deletionEffects: Partial<Readonly<Record<BulkAction, string>>> = {
+  run: 'A Stack that is being deleted gets no Run here: its page states what a Run does then.',
   suspend: 'The deletion of a Stack waits too; an active Run of it may still destroy resources.',
   resume: 'The deletion of a Stack continues too: its resources are destroyed, after an approval where one is required.',
 }

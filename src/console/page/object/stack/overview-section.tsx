@@ -4,7 +4,7 @@ import { formatNumber, shortDigest } from '../../parts/format.ts'
 import { StoredPlanText } from '../../parts/plan-text.tsx'
 import { Age, Until } from '../../parts/time.tsx'
 import { pathTo } from '../../router.ts'
-import { Conditions, stackSentences } from '../conditions.tsx'
+import { Conditions, conditionsOf, stackSentences } from '../conditions.tsx'
 import { Facts } from '../facts.tsx'
 import { nextRunReason } from '../next-run.ts'
 import { RunList } from '../run-list.tsx'
@@ -14,13 +14,14 @@ export function OverviewSection({ namespace, name, row, object, runs, onDestroy 
   const { metadata } = object
   // Of the object, not of the row: the digest and the generation of an approval must be of the same moment.
   const plan = row.plan && object.status?.plan
+  const isConfirmation = conditionsOf(object).some(({ type, reason }) => type === 'AwaitingApproval' && reason === 'ConfirmationRequired')
   const { handledRequest, lastRun } = object.status ?? {}
   const why = nextRunReason(object, row.activeRun)
   return (
     <>
       {plan && (
         <section class="panel" aria-labelledby="plan-title">
-          <h2 id="plan-title">Plan that awaits approval</h2>
+          <h2 id="plan-title">Plan that awaits {isConfirmation ? 'the confirmation of the destruction' : 'approval'}</h2>
           <p>
             <PlanChanges plan={plan} /> of <a href={pathTo(['runs', namespace, plan.runName])}>{plan.runName}</a>, digest{' '}
             <code>{shortDigest(plan.digest)}</code>
