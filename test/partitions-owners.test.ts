@@ -66,8 +66,11 @@ describe('an object whose owner is in another partition', { timeout: 240_000 }, 
       ...issuer,
       metadata: { ...issuer.metadata, uid: '11111111-2222-4333-8444-555555555555' },
     } as KubeObject<unknown>)
+    // Its name is wrong: that concerns no other object.
+    await make('of-wrong', { ...issuer, metadata: { ...issuer.metadata, name: 'wrong' } } as KubeObject<unknown>)
     // That its owner does not exist is known after at most 30 s; the others have been asked for by then.
-    await eventually(async () => !(await existing()).includes('of-absent'), 'the deletion of what has no owner', 60_000)
+    const areDeleted = async () => (await existing()).every(name => name !== 'of-absent' && name !== 'of-wrong')
+    await eventually(areDeleted, 'the deletion of what has no owner', 60_000)
     const all = Object.keys(owners).map(name => `of-${name}`)
     deepEqual(await existing(), all.sort())
     equal((await client.resource(csiNodes).get('n1')).metadata.name, 'n1')

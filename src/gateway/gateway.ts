@@ -271,12 +271,15 @@ export class Gateway {
     const { forwarded } = this.#watches
     const isComparable = isOnlyPart ? await isMergeable(connection, user, signal) : connection.isComparable
     // Another partition may become a part of it, with which a watch that is forwarded would not be complete.
+    const forwardWatch = async () => {
+      const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
+      this.#endWithCredential(exchange, watchCheckEveryMs)
+      if (isOnlyPart) endWhenMoved(response, partsNow)
+      await forward().finally(close)
+    }
     if (isComparable && (isOnlyPart || forwarded.shouldShare(partition, pathname)))
-      return await this.#merged.serve(request, response, { ...list, parts: [{ partition, excludedNamespaces: [] }], forward })
-    const close = forwarded.open(partition, pathname, classOf(table, scope === 'Namespaced'))
-    this.#endWithCredential(exchange, watchCheckEveryMs)
-    if (isOnlyPart) endWhenMoved(response, partsNow)
-    await forward().finally(close)
+      return await this.#merged.serve(request, response, { ...list, parts: [{ partition, excludedNamespaces: [] }], forward: forwardWatch })
+    await forwardWatch()
   }
 
   async #askHomeOrCopy({ request, response, user, signal, track }: Exchange, body?: Uint8Array): Promise<void> {

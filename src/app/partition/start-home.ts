@@ -10,7 +10,7 @@ import { recordOwnPartition } from '../own-partition.ts'
 import { claimExisting } from './claim-existing.ts'
 import { claimsOf } from './claims-of.ts'
 import { EstablishCrds } from './establish-crds.ts'
-import { findOwners } from './find-owners.ts'
+import { ownersOfHome } from './find-owners.ts'
 import { homeNumber, type PartitionIdentity, recordPartitionIdentity } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
 import { MapEpoch } from './map-epoch.ts'
@@ -32,22 +32,16 @@ export async function startHome(options: PartitionServerOptions & { readonly nam
   const establish = new EstablishCrds(name)
   const mapEpoch = new MapEpoch()
   const frontProxy = { caCertificate, allowedNames: [gatewayProxyName] }
-  let opened: Client | undefined
-  const home = () => {
-    if (!opened) throw new Error('the server has just been started')
-    return opened
-  }
   const api = await startApiServer({
     ...options,
     dataDir,
     frontProxy,
     establishCrd: establish.decide,
-    owners: findOwners({ partition: name, isHome: true, home }),
+    owners: ownersOfHome,
     tenants: { partition: name, isHome: true },
     mapEpoch: () => mapEpoch.value,
   })
   const client = await api.connect(partitionUser, 'oarlock-partition')
-  opened = client
   const stopping = new AbortController()
   const { signal } = stopping
   const manager = new Manager({ client, log })

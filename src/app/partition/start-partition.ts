@@ -17,7 +17,7 @@ import { claimExisting } from './claim-existing.ts'
 import { claimsOf } from './claims-of.ts'
 import type { PartitionConfiguration } from './configuration.ts'
 import { credentialCopies } from './credential-copies.ts'
-import { findOwners } from './find-owners.ts'
+import { ownersAtHome } from './find-owners.ts'
 import { type PartitionDirectory, recordPartitionIdentity, writePartitionDirectory } from './identity.ts'
 import { gatewayProxyName } from './issue-configuration.ts'
 import { awaitMap, MapEpoch } from './map-epoch.ts'
@@ -80,7 +80,7 @@ async function startPartitionOf(homeClient: Client, options: StartPartitionOptio
   const api = await startApiServer({
     ...{ ...options, dataDir, partition: number, tenants: { partition: name, isHome: false } },
     mapEpoch: () => (isMapKnown ? mapEpoch.value : undefined),
-    owners: findOwners({ partition: name, isHome: false, home: () => homeClient }),
+    owners: ownersAtHome(homeClient),
     frontProxy: { caCertificate: trust['front-proxy-ca.crt'], allowedNames: [gatewayProxyName] },
     async reviewToken(token, remoteAddress) {
       try {

@@ -93,6 +93,8 @@ class ReadParts {
   readonly #options: CatchUpOptions
   readonly #merge: EventMerge
   #waiting: (() => void)[] = []
+  /** The parts that may still send something. */
+  readonly #reading: Set<string>
   bookmarks: string | undefined
   isEnded = false
   /** A part has ended before it was current. */
@@ -104,6 +106,7 @@ class ReadParts {
   constructor(options: CatchUpOptions, merge: EventMerge) {
     this.#options = options
     this.#merge = merge
+    this.#reading = new Set(options.parts.map(({ partition }) => partition.name))
   }
 
   /** Returns the version of the bookmark with which the part has ended: of the first one, if it is that of the existing objects. */
@@ -122,14 +125,22 @@ class ReadParts {
         if (out.length > 0) await this.#options.write(out)
         if (this.isEnded) return undefined
         // The others are still on their way: what they send may have to be sent first.
-        while (this.#merge.isTooLarge && !this.#isOver) await new Promise<void>(resolve => this.#waiting.push(resolve))
+        while (this.#mustWait(name)) await new Promise<void>(resolve => this.#waiting.push(resolve))
       }
       return end
     } finally {
       // No part may wait for this one any longer.
       this.#isOver ||= end === undefined
+      this.#reading.delete(name)
       this.#wake()
     }
+  }
+
+  /** Only for a part that is behind: what it sends is all that can make the merge smaller. */
+  #mustWait(name: string): boolean {
+    if (!this.#merge.isTooLarge || this.#isOver) return false
+    const reached = this.#merge.resumeFrom(name)
+    return [...this.#reading].some(other => this.#merge.resumeFrom(other) < reached)
   }
 
   #receive(name: string, line: MarkedLine, out: Uint8Array[]): number | undefined {

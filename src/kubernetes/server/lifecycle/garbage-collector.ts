@@ -33,10 +33,10 @@ export class GarbageCollector {
     this.#elsewhere =
       owners &&
       new OwnersElsewhere({
-        mayBeElsewhere: owner => owners.mayBeElsewhere(owner),
+        elsewhere: owner => owners.elsewhere(owner),
         exists: owner => owners.exists(owner),
         hasDependents: uid => [...store.tables()].some(table => table.ownedBy(uid)),
-        onAbsent: uid => this.#enqueueDependents(uid),
+        onAbsent: uids => this.#enqueueDependents(...uids),
         onError,
         intervalMs,
       })
@@ -73,9 +73,9 @@ export class GarbageCollector {
     }
   }
 
-  #enqueueDependents(uid: string): void {
+  #enqueueDependents(...uids: readonly string[]): void {
     for (const table of this.#store.tables()) {
-      for (const key of table.ownedBy(uid) ?? []) {
+      for (const key of new Set(uids.flatMap(uid => [...(table.ownedBy(uid) ?? [])]))) {
         this.#queue.add(`dependent ${table.name} ${key}`, () => this.#attemptToDelete(table, key, undefined))
       }
     }
@@ -159,7 +159,8 @@ export class GarbageCollector {
         const isOwn = (reference: OwnerReference) => {
           if (reference.uid !== owner.uid) return false
           const { state } = this.#ownerOf(dependent, reference)
-          return state === 'unknown' ? owner.namespace === '' || owner.namespace === dependent.namespace : state !== 'absent'
+          if (state === 'unknown') return owner.namespace === '' || owner.namespace === dependent.namespace
+          return state === 'present' || state === 'deleting'
         }
         if (referencesOf(dependent).some(isOwn)) found.push([table, dependent])
       }
