@@ -58,6 +58,14 @@ const possible = (stack: Stack) =>
 for (const [what, stack, types] of [
   ['any Stack', stackOf(), ['apply', 'plan', 'refresh', 'plan-destroy']],
   ['a suspended one', stackOf({ spec: { suspend: true } }), []],
+  [
+    'one whose deletion waits for the next attempt after a lost Run',
+    deleting({
+      conditions: { Ready: 'Deleting' },
+      status: { lastRun: { name: 'app-2', type: 'Destroy', phase: 'Lost' } } as Partial<NonNullable<Stack['status']>>,
+    }),
+    ['apply'],
+  ],
   ['a restored one', stackOf({ status: { restored } }), ['plan', 'plan-destroy']],
   ['one that is being destroyed', deleting({ conditions: { Ready: 'Deleting', Reconciling: 'Deleting' } }), []],
   ['one that is deleted alone', deleting({ spec: { deletion: 'Orphan' }, conditions: canceled }), []],

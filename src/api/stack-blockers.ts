@@ -60,7 +60,10 @@ function deletionRunBlocker(stack: Stack, { type, options }: RequestedKind): Blo
   if (status?.observedGeneration !== metadata.generation || !isWaitingDeletion(stack))
     return { text, remedy: `"${oarlockCommand('describe stack', metadata)}" shows what its deletion waits for` }
   if (type !== 'apply' && !plansDestruction(stack))
-    return { text, remedy: `a Run destroys its resources without an approval: "${oarlockCommand('run', metadata)}" requests that` }
+    return {
+      text,
+      remedy: `a Run may destroy its resources without an approval; request one with "${oarlockCommand('run', metadata)}"`,
+    }
   return undefined
 }
 
@@ -76,6 +79,8 @@ const waitingReasons: ReadonlySet<string> = new Set([
 function isWaitingDeletion({ status }: Stack): boolean {
   const reason = findCondition(status?.conditions, 'Ready')?.reason
   if (isStateError(reason) || reason === 'StateLocked') return false
+  // Between two attempts.
+  if (reason === 'Deleting' && status?.lastRun?.type === 'Destroy' && status.lastRun.phase === 'Lost') return true
   return reason !== undefined && (waitingReasons.has(reason) || isRunFailureReason(reason))
 }
 

@@ -357,3 +357,27 @@ test('many levels that are stored with their types take no longer than others', 
   ok(!JSON.stringify(attributesOf(content, 'a.b')).includes(secret))
   ok(performance.now() - startMs < 2_000)
 })
+
+test('what another state has is hidden, because its marks are not copied', () => {
+  const content = JSON.stringify({
+    ...{ version: 4, terraform_version: '1.12.6', serial: 1, lineage: 'l', outputs: {} },
+    resources: [
+      {
+        ...{ mode: 'data', type: 'terraform_remote_state', name: 'other', provider: 'provider["terraform.io/builtin/terraform"]' },
+        instances: [
+          {
+            attributes: {
+              ...{ backend: 'pg', workspace: null, defaults: null },
+              config: { value: { conn_str: `postgres://u:${secret}@h` }, type: ['object', { conn_str: 'string' }] },
+              outputs: { value: { pw: secret }, type: ['object', { pw: 'string' }] },
+            },
+            sensitive_attributes: [],
+          },
+        ],
+      },
+    ],
+  })
+  const text = JSON.stringify(attributesOf(content, 'data.terraform_remote_state.other'))
+  ok(text.includes('"pg"'), text)
+  ok(!text.includes(secret), text)
+})

@@ -29,6 +29,11 @@ const minTextLength = 4
 const minLongLength = 8
 const maxLongTexts = 1_000
 
+/** What resources of built-in providers copy from elsewhere without marks: outputs of another state, and credentials of its backend. */
+const unmarkedPaths: ReadonlyMap<string, readonly string[][]> = new Map([
+  ['terraform_remote_state', [['config'], ['defaults'], ['outputs']]],
+])
+
 const nothing: ReadonlySet<Mark> = new Set()
 const everything: ReadonlySet<Mark> = new Set([{ isSensitive: true, next: new Map() }])
 const noTexts: SensitiveTexts = { all: new Set(), long: [] }
@@ -72,7 +77,7 @@ export function marksOfInstance(
 ): Marks {
   const { attributes, sensitive_attributes: marked } = instance
   if (!isRecorded || !isJsonObject(attributes) || !Array.isArray(marked) || marked.length > maxSensitivePaths) return markEach(attributes)
-  const paths = marked.map(pathOfSteps)
+  const paths = [...marked.map(pathOfSteps), ...(unmarkedPaths.get(String(resource.type)) ?? [])]
   if (paths.some(path => path.length === 0)) return markEach(attributes)
   // Engines write all attributes of a resource: a path of another one marks nothing.
   const root = markOf(paths.filter(([name = '']) => Object.hasOwn(attributes, name)))
