@@ -76,7 +76,7 @@ test('a canceled destruction is continued by the Run that its condition names, a
   canceled.status = { conditions }
   const run = await actionOf('run', canceled)
   deepEqual([run?.enabled, /this destroys its real resources/.test(run?.effect ?? '')], [true, true])
-  match((await actionOf('plan', canceled))?.why ?? '', /a Run destroys its resources without an approval/)
+  match((await actionOf('plan', canceled))?.why ?? '', /a Run may destroy its resources without an approval/)
   match((await actionOf('refresh', canceled))?.why ?? '', /the Stack is being deleted: a Run destroys all of its resources/)
 })
 
