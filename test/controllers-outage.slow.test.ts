@@ -76,7 +76,8 @@ for (const { name, processes, shardArgs, leading } of [
     if (shardArgs.length > 0) await eventually(isShared, 'each process to have a share again', 60_000)
     // Each executes one Run.
     const all = [...names('before'), ...names('after')]
-    const workers = new ScriptedWorkers(client, 10_000)
+    // Those of the last Runs wait for longer than a Lease on a busy machine.
+    const workers = new ScriptedWorkers(client, 2_000)
     t.after(() => workers.close())
     workers.script = () => succeeds()
     for (const each of all) await workers.start(pool, `w-${each}`)

@@ -125,7 +125,7 @@ class InterruptedNetwork extends WrappedClient {
 test('invariant 7: a leader whose renewals are interrupted stops writing, and its delayed writes are rejected by their resourceVersion', async () => {
   const network = new InterruptedNetwork(await connect('controllers-cut'))
   const other = await connect('controllers-next')
-  const workers = new ScriptedWorkers(client, 10_000)
+  const workers = new ScriptedWorkers(client, 2_000)
   workers.script = () => succeeds()
   let cut: Manager | undefined
   let next: Manager | undefined
@@ -177,7 +177,7 @@ test('invariant 7: a leader whose renewals are interrupted stops writing, and it
 })
 
 test('invariant 7: a leader that is paused and resumes later writes nothing, and no Run is assigned twice', async () => {
-  const workers = new ScriptedWorkers(client, 10_000)
+  const workers = new ScriptedWorkers(client, 2_000)
   workers.script = () => succeeds()
   const token = server.issueToken({ name: 'controllers-stopped', groups: ['system:masters'], ttlMs: 3_600_000 })
   const settings = { server: server.url, caCertificate: server.caCertificate, token, identity: 'stopped' }
