@@ -1,18 +1,9 @@
-import {
-  approvalOf,
-  formatRunOptions,
-  isShown,
-  oarlockCommand,
-  rejectionOf,
-  runResource,
-  type Stack,
-  shortDigest,
-  stackResource,
-} from '../api/index.ts'
-import { type Client, patchIf } from '../kubernetes/client/index.ts'
+import { approvalOf, formatRunOptions, oarlockCommand, rejectionOf, runResource, type Stack, shortDigest } from '../api/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
 import { isReason } from '../kubernetes/object/index.ts'
 import { CliError, formatError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
+import { patchShown } from './patch-shown.ts'
 import { formatDiff, readDiff } from './plan-diff.ts'
 import { planText } from './request-run.ts'
 import { errPaint, note } from './terminal.ts'
@@ -76,11 +67,10 @@ export async function rejectPlan(
   await decide(client, shown, digest, rejectionOf(digest, await authenticatedName(client), reason, Date.now()))
 }
 
-async function decide(client: Client, { metadata }: Pick<Stack, 'metadata'>, digest: string, annotations: object): Promise<void> {
-  const { name, uid, generation = 0 } = metadata
-  const isSame = (stack: Pick<Stack, 'metadata' | 'status'>) => isShown(stack, { uid, generation, digest })
-  if (await patchIf(client.resource(stackResource), metadata, isSame, () => ({ metadata: { annotations } }))) return
-  throw new CliError(`stack/${name} has changed since its plan was shown`, {
+async function decide(client: Client, shown: Pick<Stack, 'metadata'>, digest: string, annotations: object): Promise<void> {
+  if (await patchShown(client, shown, digest, () => ({ metadata: { annotations } }))) return
+  const { metadata } = shown
+  throw new CliError(`stack/${metadata.name} has changed since its plan was shown`, {
     exitCode: exitCodes.rejected,
     hint: `"${oarlockCommand('describe stack', metadata)}" shows what it waits for now`,
   })

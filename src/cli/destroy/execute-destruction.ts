@@ -1,10 +1,11 @@
-import { destructionOf, isConfirmedDeletion, isShown, oarlockCommand, type Stack, stackResource } from '../../api/index.ts'
+import { destructionOf, isConfirmedDeletion, oarlockCommand, type Stack, stackResource } from '../../api/index.ts'
 import { readRequiresApproval } from '../../controllers/stack/index.ts'
-import { type Client, patchIf } from '../../kubernetes/client/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
 import { isConditionTrue, isReason } from '../../kubernetes/object/index.ts'
 import { approvePlan } from '../approve-plan.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { patchShown } from '../patch-shown.ts'
 import { awaitingApproval } from '../request-run.ts'
 import { hasRight } from '../require-rights.ts'
 import { note } from '../terminal.ts'
@@ -36,14 +37,12 @@ export async function executeDestruction(
  * Records the confirmation on the Stack that was shown (invariant 11). Annotations and the status may have changed since.
  * @throws {CliError} if its spec has changed, or it was created again, or, during its deletion, another plan awaits the confirmation.
  */
-async function confirmDestruction(client: Client, { metadata }: Stack, confirmed: string): Promise<void> {
-  const { name, uid, generation = 0, deletionTimestamp } = metadata
+async function confirmDestruction(client: Client, stack: Stack, confirmed: string): Promise<void> {
+  const { metadata } = stack
   // Before the deletion the plan is that of a Run, and none that awaits a decision.
-  const shown = { uid, generation, digest: deletionTimestamp === undefined ? undefined : confirmed }
-  const isSame = (stack: Pick<Stack, 'metadata' | 'status'>) => isShown(stack, shown)
-  const patched = await patchIf(client.resource(stackResource), metadata, isSame, stack => destructionOf(stack, confirmed, Date.now()))
-  if (patched) return
-  throw new CliError(`stack/${name} has changed since its destruction was shown: nothing is destroyed`, {
+  const awaiting = metadata.deletionTimestamp === undefined ? undefined : confirmed
+  if (await patchShown(client, stack, awaiting, now => destructionOf(now, confirmed, Date.now()))) return
+  throw new CliError(`stack/${metadata.name} has changed since its destruction was shown: nothing is destroyed`, {
     exitCode: exitCodes.rejected,
     hint: `show and confirm what would be destroyed now: ${oarlockCommand('destroy', metadata)}`,
   })

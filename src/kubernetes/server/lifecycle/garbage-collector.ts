@@ -33,8 +33,7 @@ export class GarbageCollector {
     this.#elsewhere =
       owners &&
       new OwnersElsewhere({
-        elsewhere: owner => owners.elsewhere(owner),
-        exists: owner => owners.exists(owner),
+        ...owners,
         hasDependents: uid => [...store.tables()].some(table => table.ownedBy(uid)),
         onAbsent: uids => this.#enqueueDependents(...uids),
         onError,
