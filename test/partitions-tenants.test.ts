@@ -1,5 +1,5 @@
 /** A Tenant and its Namespaces stay in one partition when their labels change. Each server is a process of `oarlock`. */
-import { deepEqual, equal, match } from 'node:assert/strict'
+import { deepEqual, equal, match, rejects } from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Installation } from '../examples/partitions/installation.ts'
 import { tenantResource } from '../src/api/index.ts'
@@ -62,6 +62,20 @@ describe('a Tenant and its Namespaces', { timeout: 180_000 }, () => {
       equal((await t2.resource(namespaceResource).get(name)).metadata.labels?.['oarlock.dev/tenant'], name)
     } finally {
       await t2.close()
+    }
+  })
+
+  test('a partition rejects a new Namespace whose Tenant is in another one as misdirected', async () => {
+    const t1 = await createClient({ kubeconfig: installation.partitionKubeconfig('t1') })
+    try {
+      const namespace = { metadata: { name: 'misplaced', labels: { 'oarlock.dev/tenant': 'umbrella' } } }
+      await rejects(t1.resource(namespaceResource).create(namespace), {
+        code: 421,
+        message:
+          'namespace "misplaced" belongs to partition "t2", which has its Tenant "umbrella", and this one is "t1": create it through the gateway',
+      })
+    } finally {
+      await t1.close()
     }
   })
 

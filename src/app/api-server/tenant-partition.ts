@@ -8,7 +8,7 @@ import {
   roleOf,
   tenantLabel,
 } from '../../gateway/index.ts'
-import type { KubeObject } from '../../kubernetes/object/index.ts'
+import { type KubeObject, StatusError } from '../../kubernetes/object/index.ts'
 import type { AdmissionPlugin, ApiServer } from '../../kubernetes/server/index.ts'
 
 const tenantsTable = `tenants.${apiGroup}`
@@ -80,7 +80,7 @@ function unusableFor({ resource, partition }: Claim['spec'], objects: Objects | 
 
 /**
  * In a partition: the label `oarlock.dev/tenant` of a Namespace names a Tenant of this partition, and is not removed. Otherwise a Namespace would not be with the
- * others of its Tenant.
+ * others of its Tenant. A new one whose Tenant is in another partition is misdirected (421).
  * @param own name of this partition.
  */
 export const tenantOfPartition =
@@ -99,8 +99,11 @@ export const tenantOfPartition =
     const tenant = find(after)
     const partition = tenant?.metadata.labels?.[partitionLabel]
     if (partition === own) return undefined
-    // A new Namespace may be earlier than the copy of its Tenant.
-    if (oldObject === undefined && partition === undefined) return undefined
+    if (oldObject === undefined) {
+      // A new Namespace may be earlier than the copy of its Tenant.
+      if (partition === undefined) return undefined
+      throw misplaced(object.metadata.name, after, partition, own)
+    }
     const where = !tenant
       ? 'that Tenant does not exist'
       : partition === undefined
@@ -108,5 +111,13 @@ export const tenantOfPartition =
         : `that Tenant is in partition ${quote(partition)}`
     return `${change}: ${where}, and the namespace is in ${quote(own)}; choose a Tenant of that partition, or create a namespace for the other Tenant`
   }
+
+/** The gateway that has sent it does not know yet that the Tenant has moved, and answers that the client is to retry. */
+const misplaced = (name: string, tenant: string, partition: string, own: string) =>
+  new StatusError(
+    'Misdirected',
+    `namespace ${quote(name)} belongs to partition ${quote(partition)}, which has its Tenant ${quote(tenant)}, and this one is ${quote(own)}: create it through the gateway`,
+    { code: 421 },
+  )
 
 const quote = (value: string | undefined) => (value === undefined ? 'none' : JSON.stringify(value))

@@ -1,9 +1,9 @@
 import type { TransportStreamResponse } from '../../kubernetes/client/transport.ts'
-import { badRequest } from '../../kubernetes/object/index.ts'
+import { badRequest, StatusError } from '../../kubernetes/object/index.ts'
 import { mediaType } from '../../kubernetes/util/index.ts'
-import type { Partition } from '../partition/index.ts'
+import { discardBody, type Partition } from '../partition/index.ts'
 import { type ClientRequest, forwardedHeaders, type GatewayUser, type NewObject, named, readTarget } from '../request/index.ts'
-import { decideOwner, type GatewayMap, type ObjectOwner, type PartitionRole, roleOf, tenantLabel } from '../routing/index.ts'
+import { decideOwner, type GatewayMap, misdirected, type ObjectOwner, type PartitionRole, roleOf, tenantLabel } from '../routing/index.ts'
 import { createClaimed } from './create-claimed.ts'
 
 export type OwnedCreation = {
@@ -38,7 +38,8 @@ export type CreateOwnedOptions = CreationOptions & {
 /**
  * Creates an object whose name is unique in all partitions. Its partition is asked first whether it would accept the object: without the right to create it,
  * a user must not be able to take a name, and an object that is not valid must leave no claim.
- * @throws {StatusError} Forbidden if no partition may have it, BadRequest without a name, and what the options throw.
+ * @throws {StatusError} Forbidden if no partition may have it, BadRequest without a name, ServiceUnavailable if its Tenant has moved a moment ago, and what
+ * the options throw.
  */
 export async function createOwned(
   request: ClientRequest,
@@ -55,13 +56,23 @@ export async function createOwned(
   const isDryRun = readTarget(url).searchParams.has('dryRun')
   const path = isDryRun ? url : `${url}${url.includes('?') ? '&' : '?'}dryRun=All`
   const trial = await connection.stream({ method, path, user, headers, body, signal })
+  if (trial.status === misdirected) throw moved(trial, owner)
   if (isDryRun || trial.status >= 300) return trial
   for await (const _ of trial.body);
   const role = roleOf(table)
   if (!map.partitions.get(owner.partition)?.announced?.has(role)) await announceRole(owner.partition, role)
-  return await createClaimed(
+  const created = await createClaimed(
     owner.partition,
     () => claim(table, name, owner),
     more => connection.stream({ method, path: url, user, headers: { ...headers, ...more }, body, signal }),
   )
+  if (created.status === misdirected) throw moved(created, owner)
+  return created
+}
+
+/** The partition knows of a change of the routing map that this gateway does not know yet, or the other way round. */
+function moved({ body }: TransportStreamResponse, { partition, tenant = '' }: ObjectOwner): StatusError {
+  discardBody(body)
+  const why = `partition ${JSON.stringify(partition)} does not have Tenant ${JSON.stringify(tenant)}, which has moved a moment ago; retry`
+  return new StatusError('ServiceUnavailable', why, { details: { retryAfterSeconds: 1 } })
 }
