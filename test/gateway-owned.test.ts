@@ -24,10 +24,11 @@ after(async () => {
 })
 
 type List = { metadata: { resourceVersion: string }; items: { metadata: { name: string } }[] }
-const send = async (method: string, path: string, body?: object, through = client) =>
+/** @param timeoutMs default: longer than a busy machine takes. */
+const send = async (method: string, path: string, body?: object, through = client, timeoutMs = 30_000) =>
   (await (
     await through.request({
-      ...{ method, path, headers: { 'content-type': 'application/json' }, ...(body && { body: JSON.stringify(body) }), timeoutMs: 2_000 },
+      ...{ method, path, headers: { 'content-type': 'application/json' }, ...(body && { body: JSON.stringify(body) }), timeoutMs },
     })
   ).json()) as never
 const list = async (path: string, through = client) => (await send('GET', path, undefined, through)) as List
@@ -171,7 +172,7 @@ describe('a collection in several partitions', () => {
   test('is not deleted anywhere when a partition does not answer', async () => {
     await node('stays', 'r1')
     await fixture.servers.get('r2')?.close({ graceMs: 10 })
-    match(await errorOf(send('DELETE', '/api/v1/nodes')), /partition "r2" does not answer|timed out/)
+    match(await errorOf(send('DELETE', '/api/v1/nodes', undefined, client, 2_000)), /partition "r2" does not answer|timed out/)
     await fixture.startPartition('r2')
     deepEqual(namesIn(await list('/api/v1/nodes')), ['protected', 'stays'])
   })

@@ -121,6 +121,8 @@ describe('commands through a gateway', { timeout: 180_000 }, () => {
     const partitions = client.resource(partitionResource)
     const doKindsMatch = async () => isConditionTrue((await partitions.get('t1')).status?.conditions, 'KindsMatch') || undefined
     await eventually(doKindsMatch, 'the comparison of the kinds of t1', 60_000)
+    // A list of all partitions waits until the gateway knows the Partitions as home has them now, with this condition.
+    await client.resource(stackResource).listAll({})
     const home = installation.role('home')
     await home.end('SIGKILL')
     const kubectl = (name: string) => kubectlFor({ kubeconfig: installation.kubeconfig, directory: join(directory, name) })

@@ -56,7 +56,8 @@ describe('a partition that is removed', { timeout: 240_000 }, () => {
     ).then(message => equal(message, 'delete what it has: namespaces umbrella'))
     await rejects(
       client.resource(namespaceResource).create({ metadata: { name: 'late', labels: { 'oarlock.dev/tenant': 'umbrella' } } }),
-      /belongs to partition "t2", which is being deleted/,
+      // The second one is of home, when the gateway does not know yet.
+      /belongs to partition "t2", which is being deleted|partition "t2" does not exist, or is being deleted/,
     )
     deepEqual(await configMaps(), ['acme', 'umbrella'])
     await client.resource(namespaceResource).delete('umbrella')
@@ -64,7 +65,7 @@ describe('a partition that is removed', { timeout: 240_000 }, () => {
     equal(await partitions().getOrUndefined('t2'), undefined)
     await eventually(() => !installation.role('t2').isRunning, 'the server to end', 20_000)
     match(installation.role('t2').output(), /partition "t2" was deleted/)
-    await eventually(async () => (await configMaps()).length === 1, 'lists of the others')
+    await eventually(async () => (await configMaps().catch(() => [])).join() === 'acme', 'lists of the others')
     deepEqual(await codesOf(new Watched(client, `/api/v1/configmaps?watch=true&resourceVersion=${from}`)), [410])
     await rejects(
       installation.run('serve', '--partition', 't2.partition.json', '--data', 't2'),

@@ -19,6 +19,13 @@ describe('a Tenant and its Namespaces', { timeout: 180_000 }, () => {
       tenants: { acme: 't1', 'acme-labs': 't1', umbrella: 't2' },
     }))
     await client.resource(tenantResource).create({ metadata: { name: 'nowhere' }, spec: {} })
+    const t1 = await createClient({ kubeconfig: installation.partitionKubeconfig('t1') })
+    try {
+      for (const name of ['umbrella', 'acme-labs', 'nowhere'])
+        await eventually(async () => await t1.resource(tenantResource).getOrUndefined(name), `the copy of Tenant ${name} in t1`)
+    } finally {
+      await t1.close()
+    }
   })
   after(() => fixture.stop())
   const failure = (sent: Promise<unknown>) =>
@@ -51,10 +58,15 @@ describe('a Tenant and its Namespaces', { timeout: 180_000 }, () => {
     await client.resource(tenantResource).create({ metadata: { name, labels: { 'oarlock.dev/partition': 't1' } }, spec: {} })
     await labelTenant(name, 't2')
     const namespace = { metadata: { name, labels: { 'oarlock.dev/tenant': name } } }
-    // The gateway may not know of the move yet: home rejects its claim.
+    // The gateway may not know of the move yet: home rejects its claim. Nor of the Tenant itself.
     const create = () => client.resource(namespaceResource).create(namespace)
     await eventually(
-      () => create().catch(error => (isReason(error, 'ServiceUnavailable') ? undefined : Promise.reject(error))),
+      () =>
+        create().catch(error =>
+          isReason(error, 'ServiceUnavailable') || /which does not exist or has no partition/.test(String(error))
+            ? undefined
+            : Promise.reject(error),
+        ),
       'the namespace',
     )
     const t2 = await createClient({ kubeconfig: installation.partitionKubeconfig('t2') })
