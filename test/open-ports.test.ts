@@ -28,16 +28,24 @@ before(async () => {
     command: { apply: ['sh', '-c', 'while :; do sleep 0.1; done'] },
   })
   // Its worker, its supervisor and the engine run too.
-  await eventually(async () => {
-    const [run] = await stacks.runsOf(stack)
-    return run !== undefined && processesOfRun(run.metadata.uid).length > 0
-  }, 'the engine to run')
+  await eventually(
+    async () => {
+      const [run] = await stacks.runsOf(stack)
+      return run !== undefined && processesOfRun(run.metadata.uid).length > 0
+    },
+    'the engine to run',
+    60_000,
+  )
 })
 after(async () => {
-  // The second signal interrupts the engine.
+  // The second signal interrupts the engine. Sent before the first one was handled, it would be merged with it.
   oarlock?.child.kill('SIGTERM')
-  await oarlock?.stop()
-  removeDirectory(dataDir)
+  try {
+    await eventually(() => /waiting for 1 worker to finish/.test(oarlock?.output() ?? ''), 'the drain')
+  } finally {
+    await oarlock?.stop()
+    removeDirectory(dataDir)
+  }
 })
 
 test('every port serves only health and version without a credential', async () => {

@@ -37,7 +37,8 @@ import { eventually } from './support/eventually.ts'
 import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
 
 // Real API server, client and controllers; only the engines of the workers are scripted.
-const leaseDurationMs = 1_500
+// Longer than this process, which has the workers too, stands still on a busy machine.
+const leaseDurationMs = 6_000
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-stack-dispatch-'))
 const removedData: string[] = []
 const revisions = new Map<string, string>()
