@@ -4,12 +4,11 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Installation } from '../examples/partitions/installation.ts'
 import { type StackSpec, stackResource, tenantResource } from '../src/api/index.ts'
-import { partitionResource } from '../src/gateway/index.ts'
 import { type Client, namespaceResource } from '../src/kubernetes/client/index.ts'
-import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { kubectlFor } from './clients/kubectl.ts'
 import { eventually } from './support/eventually.ts'
 import { createTenant } from './support/gateway/create-tenant.ts'
+import { untilKindsMatch } from './support/gateway/until-kinds-match.ts'
 import { PartitionsFixture } from './support/partitions-fixture.ts'
 import { runOarlock, skipWithout } from './support/run-program.ts'
 
@@ -118,9 +117,7 @@ describe('commands through a gateway', { timeout: 180_000 }, () => {
   test('with home killed, kubectl with an empty cache applies, gets and explains what is in a partition', {
     skip: skipWithout('kubectl'),
   }, async () => {
-    const partitions = client.resource(partitionResource)
-    const doKindsMatch = async () => isConditionTrue((await partitions.get('t1')).status?.conditions, 'KindsMatch') || undefined
-    await eventually(doKindsMatch, 'the comparison of the kinds of t1', 60_000)
+    await untilKindsMatch(client, 't1')
     // A list of all partitions waits until the gateway knows the Partitions as home has them now, with this condition.
     await client.resource(stackResource).listAll({})
     const home = installation.role('home')

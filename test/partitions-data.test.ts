@@ -6,8 +6,8 @@ import { after, before, describe, test } from 'node:test'
 import type { Installation } from '../examples/partitions/installation.ts'
 import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
 import { type Client, configMapResource, namespaceResource } from '../src/kubernetes/client/index.ts'
-import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
+import { untilKindsMatch } from './support/gateway/until-kinds-match.ts'
 import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 const directoryAnnotation = 'oarlock.dev/data-directory'
@@ -63,8 +63,8 @@ describe('the data directory of a partition', { timeout: 240_000 }, () => {
     /the objects of partition "t1" are in the data directory of the server at https:\S+, and \S+ is another one\n {2}hint: .*--replace-data/
 
   test('a server with another, empty directory is rejected while the partition runs and while it is down', async () => {
-    const doKindsMatch = async () => isConditionTrue((await partition()).status?.conditions, 'KindsMatch') || undefined
-    await eventually(doKindsMatch, 'the report of the server, which changes its Partition', 90_000)
+    // Its report changes the Partition.
+    await untilKindsMatch(client, 't1')
     const before = { claims: await claims(), partition: (await partition()).metadata.resourceVersion }
     match(await failure(...serveT1('empty')), rejected)
     await installation.role('t1').end()

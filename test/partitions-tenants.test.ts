@@ -7,6 +7,7 @@ import { nameClaimResource, partitionResource } from '../src/gateway/index.ts'
 import { type Client, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
 import { findCondition, isReason } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
+import { isTenantUnknown } from './support/gateway/create-tenant.ts'
 import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 describe('a Tenant and its Namespaces', { timeout: 180_000 }, () => {
@@ -61,12 +62,7 @@ describe('a Tenant and its Namespaces', { timeout: 180_000 }, () => {
     // The gateway may not know of the move yet: home rejects its claim. Nor of the Tenant itself.
     const create = () => client.resource(namespaceResource).create(namespace)
     await eventually(
-      () =>
-        create().catch(error =>
-          isReason(error, 'ServiceUnavailable') || /which does not exist or has no partition/.test(String(error))
-            ? undefined
-            : Promise.reject(error),
-        ),
+      () => create().catch(error => (isReason(error, 'ServiceUnavailable') || isTenantUnknown(error) ? undefined : Promise.reject(error))),
       'the namespace',
     )
     const t2 = await createClient({ kubeconfig: installation.partitionKubeconfig('t2') })

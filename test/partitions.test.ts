@@ -8,10 +8,9 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Installation } from '../examples/partitions/installation.ts'
-import { partitionResource } from '../src/gateway/index.ts'
 import { type Client, type ClientOptions, configMapResource, createClient, namespaceResource } from '../src/kubernetes/client/index.ts'
-import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
+import { untilKindsMatch } from './support/gateway/until-kinds-match.ts'
 import { PartitionsFixture } from './support/partitions-fixture.ts'
 
 describe('partitions behind a gateway', { timeout: 180_000 }, () => {
@@ -25,11 +24,7 @@ describe('partitions behind a gateway', { timeout: 180_000 }, () => {
       resourcePartitions: ['r1'],
       tenants: { acme: 't1', umbrella: 't2' },
     }))
-    const home = await direct('home')
-    const kindsMatch = async () =>
-      isConditionTrue((await home.resource(partitionResource).get('t1')).status?.conditions, 'KindsMatch') || undefined
-    // Every 30 seconds.
-    await eventually(kindsMatch, 'the comparison of the kinds of t1', 90_000)
+    await untilKindsMatch(await direct('home'), 't1')
   })
   after(async () => {
     for (const each of clients) await each.close()

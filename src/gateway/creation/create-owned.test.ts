@@ -6,7 +6,7 @@ import type { GatewayMap } from '../routing/index.ts'
 import { createOwned } from './create-owned.ts'
 
 /** Sends a Namespace of Tenant `acme`, which the map has in `t1`, to a partition that answers with these codes. */
-async function create(...codes: readonly number[]) {
+function create(...codes: readonly number[]) {
   const sent: string[] = []
   const claims: string[] = []
   const stream = async ({ path }: { readonly path: string }) => {
@@ -30,7 +30,7 @@ async function create(...codes: readonly number[]) {
 }
 
 test('a Namespace is created after a trial and its claim', async () => {
-  const { answer, sent, claims } = await create(201, 201)
+  const { answer, sent, claims } = create(201, 201)
   equal((await answer).status, 201)
   deepEqual([sent, claims], [['/api/v1/namespaces?dryRun=All', '/api/v1/namespaces'], ['shop in t1']])
 })
@@ -42,12 +42,12 @@ const isRetried = {
 }
 
 test('a Namespace whose Tenant has moved is to be created again, and its name is not claimed', async () => {
-  const { answer, claims } = await create(421)
+  const { answer, claims } = create(421)
   await rejects(answer, isRetried)
   deepEqual(claims, [])
 })
 
 test('a Namespace whose Tenant has moved after the trial is to be created again', async () => {
-  const { answer } = await create(201, 421)
+  const { answer } = create(201, 421)
   await rejects(answer, isRetried)
 })

@@ -54,25 +54,26 @@ export async function createOwned(
   const connection = connectionTo(owner.partition)
   const headers = forwardedHeaders(request)
   const isDryRun = readTarget(url).searchParams.has('dryRun')
-  const path = isDryRun ? url : `${url}${url.includes('?') ? '&' : '?'}dryRun=All`
-  const trial = await connection.stream({ method, path, user, headers, body, signal })
-  if (trial.status === misdirected) throw moved(trial, owner)
+  const send = async (path: string, more?: Readonly<Record<string, string>>) => {
+    const answer = await connection.stream({ method, path, user, headers: { ...headers, ...more }, body, signal })
+    if (answer.status !== misdirected) return answer
+    discardBody(answer.body)
+    throw moved(owner)
+  }
+  const trial = await send(isDryRun ? url : `${url}${url.includes('?') ? '&' : '?'}dryRun=All`)
   if (isDryRun || trial.status >= 300) return trial
   for await (const _ of trial.body);
   const role = roleOf(table)
   if (!map.partitions.get(owner.partition)?.announced?.has(role)) await announceRole(owner.partition, role)
-  const created = await createClaimed(
+  return await createClaimed(
     owner.partition,
     () => claim(table, name, owner),
-    more => connection.stream({ method, path: url, user, headers: { ...headers, ...more }, body, signal }),
+    more => send(url, more),
   )
-  if (created.status === misdirected) throw moved(created, owner)
-  return created
 }
 
 /** The partition knows of a change of the routing map that this gateway does not know yet, or the other way round. */
-function moved({ body }: TransportStreamResponse, { partition, tenant = '' }: ObjectOwner): StatusError {
-  discardBody(body)
+function moved({ partition, tenant = '' }: ObjectOwner): StatusError {
   const why = `partition ${JSON.stringify(partition)} does not have Tenant ${JSON.stringify(tenant)}, which has moved a moment ago; retry`
   return new StatusError('ServiceUnavailable', why, { details: { retryAfterSeconds: 1 } })
 }
